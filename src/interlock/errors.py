@@ -13,7 +13,8 @@ InterlockError
 │   ├── ChainMismatch
 │   ├── DependencyCycle
 │   ├── DeclarationAfterStart
-│   └── OwnedByAnotherApp
+│   ├── OwnedByAnotherApp
+│   └── SyncCallInEventLoop
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
 │   ├── UnknownManifest
@@ -23,6 +24,7 @@ InterlockError
 │   ├── SchemaTooOld
 │   └── SchemaTooNew
 ├── DatabaseUnavailable
+├── ComponentEnded              a part of a running server ended by itself
 ├── EmbeddedError               the private PostgreSQL cannot serve
 │   ├── BinariesNotFound
 │   ├── FolderTaken
@@ -190,6 +192,14 @@ class OwnedByAnotherApp(UsageError):
 
 
 @dataclass(kw_only=True, eq=False)
+class SyncCallInEventLoop(UsageError):
+    twin: str
+
+    def __str__(self) -> str:
+        return f"a blocking call would stop the event loop of this thread; use its async twin: await {self.twin}(…)"
+
+
+@dataclass(kw_only=True, eq=False)
 class NotFound(InterlockError, LookupError):
     """What was named does not exist."""
 
@@ -263,6 +273,16 @@ class DatabaseUnavailable(InterlockError):
 
     def __str__(self) -> str:
         return f"no database at {self.where}: {self.reason}; check that it runs and that INTERLOCK_DSN names it"
+
+
+@dataclass(kw_only=True, eq=False)
+class ComponentEnded(InterlockError):
+    """A part of a running server ended although nobody asked it to."""
+
+    component: str
+
+    def __str__(self) -> str:
+        return f"the component {self.component!r} ended by itself while the server was running; the server stops"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,0 +1,84 @@
+"""What every event has: a subject, a level, a sentence for people, and its data as fields."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from interlock.observe.redact import without_password
+
+E = TypeVar("E")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def event(kind: type[E]) -> type[E]:
+    """Declare a kind of event: a frozen dataclass without what `Event` does for all, which would cost import time."""
+    return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
+
+
+@event
+class Event:
+    """Something that happened. `text` is its sentence, with the fields in braces."""
+
+    subject: ClassVar[str] = "event"
+    level: ClassVar[int] = logging.INFO
+    text: ClassVar[str] = ""
+
+    def severity(self) -> int:
+        """The log level of this very event; most events have that of their class."""
+        return self.level
+
+    def message(self) -> str:
+        return self.sentence().format_map({name: spoken(value) for name, value in vars(self).items()})
+
+    def sentence(self) -> str:
+        """The text of this very event, with the fields still in braces; most events have that of their class."""
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def about(self) -> dict[str, Any]:
+        """Those of execution_id, train, manifest and attempt that this event is about."""
+        return {}
+
+
+@event
+class RepeatedFailure(Event):
+    """A failure that may come back every second; `consecutive` counts its kind since the last success."""
+
+    level: ClassVar[int] = logging.WARNING
+    error: BaseException
+    consecutive: int = 1
+
+
+@event
+class ExecutionEvent(Event):
+    """Something that happened to one execution."""
+
+    execution_id: int
+    train: str
+    manifest: str | None = None
+    attempt: int = 1
+
+    def about(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("execution_id", "train", "manifest", "attempt")}
+
+
+def spoken(value: object) -> object:
+    """A field as a sentence says it."""
+    match value:
+        case timedelta():
+            return f"{value.total_seconds():.3g} s"
+        case BaseException():
+            return without_password(f"{type(value).__name__}: {value}".removesuffix(": "))
+        case _:
+            return value

@@ -1,0 +1,82 @@
+"""What happens between this process and its database."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
+from typing import ClassVar
+
+from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.redact import without_password
+
+
+@event
+class StoreEvent(Event):
+    subject: ClassVar[str] = "store"
+
+
+@event
+class DatabaseLost(RepeatedFailure):
+    subject: ClassVar[str] = "store"
+    text: ClassVar[str] = "database at {where} lost: {error}"
+    where: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", without_password(self.where))
+
+
+@event
+class DatabaseBack(StoreEvent):
+    text: ClassVar[str] = "database at {where} is back after {after}"
+    where: str
+    after: timedelta
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", without_password(self.where))
+
+
+@event
+class ListenReady(StoreEvent):
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "listening for wake-ups"
+
+
+@event
+class ListenLost(RepeatedFailure):
+    subject: ClassVar[str] = "store"
+    text: ClassVar[str] = "wake-ups are lost, polling goes on: {error}"
+
+
+@event
+class PollingFallback(StoreEvent):
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "wake-ups are not available, polling alone: {reason}"
+    reason: str
+
+
+@event
+class SchemaApplied(StoreEvent):
+    text: ClassVar[str] = "schema {schema} brought from version {from_version} to {to_version}"
+    schema: str
+    from_version: int
+    to_version: int
+
+
+@event
+class EmbeddedStarted(Event):
+    subject: ClassVar[str] = "embedded"
+    text: ClassVar[str] = "embedded PostgreSQL in {folder} started on port {port} in {took}"
+    folder: str
+    port: int
+    took: timedelta
+
+
+@event
+class EmbeddedAdopted(Event):
+    """Another process of this machine had started it already."""
+
+    subject: ClassVar[str] = "embedded"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "embedded PostgreSQL in {folder} runs already, on port {port}"
+    folder: str
+    port: int

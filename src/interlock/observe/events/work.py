@@ -1,0 +1,87 @@
+"""What happens to work between the queue and its end."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
+from typing import Any, ClassVar
+from uuid import UUID  # noqa: TC003  see above
+
+from interlock.observe.events.base import Event, ExecutionEvent, event
+
+
+@event
+class WorkEnqueued(Event):
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "entry {entry_id} of {train} enqueued ({kind})"
+    entry_id: int
+    train: str
+    kind: str
+    manifest: str | None = None
+
+    def about(self) -> dict[str, Any]:
+        return {"train": self.train, "manifest": self.manifest}
+
+
+@event
+class WorkDispatched(ExecutionEvent):
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "entry {entry_id} of {train} dispatched as execution {execution_id}"
+    entry_id: int
+
+
+@event
+class WorkClaimed(ExecutionEvent):
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "execution {execution_id} of {train} claimed"
+
+
+@event
+class ExecutionStarted(ExecutionEvent):
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "execution {execution_id} of {train} started"
+
+
+@event
+class ExecutionSettled(ExecutionEvent):
+    """The end of one attempt; a failed one says why and, if it is tried again, when."""
+
+    subject: ClassVar[str] = "work"
+    outcome: str
+    took: timedelta
+    error: BaseException | None = None
+    retry_in: timedelta | None = None
+
+    def severity(self) -> int:
+        return logging.WARNING if self.outcome == "failed" else logging.INFO
+
+    def sentence(self) -> str:
+        cause = ": {error}" if self.error is not None else ""
+        retry = "; next attempt in {retry_in}" if self.retry_in is not None else ""
+        return "execution {execution_id} of {train} {outcome} in {took}" + cause + retry
+
+
+@event
+class ExecutionRecovered(ExecutionEvent):
+    """Its server was lost; the work is queued again in its old place."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "execution {execution_id} of {train} was lost with server {server}; queued again"
+    server: UUID
+
+
+@event
+class SettleRefused(ExecutionEvent):
+    """The worker no longer owned the execution, so its outcome was not written."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = (
+        "execution {execution_id} of {train} ended {outcome} here, but belongs to another by now; ignored"
+    )
+    outcome: str

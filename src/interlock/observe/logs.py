@@ -1,0 +1,118 @@
+"""The subscriber that writes logs, and the logging setup of the command line.
+
+Importing this changes nothing about logging. An application with a logging setup of its own adds `ExecutionFields()`
+as a filter to its handlers, and its own log lines inside a train name their execution as well. (With structlog, a
+processor that merges `interlock.observe.context.current()` does the same.)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from interlock.errors import InterlockError, InvalidOption
+from interlock.observe.context import current
+from interlock.observe.events.base import RepeatedFailure
+from interlock.observe.formats import EXECUTION_FIELDS, HumanFormat, JsonFormat
+from interlock.observe.redact import without_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from interlock.observe.events.base import Event
+
+LogFormat = Literal["auto", "human", "json"]
+
+
+class LogSubscriber:
+    """Writes one record per event, on the logger `interlock.<subject>`."""
+
+    def __init__(self, logger: logging.Logger | None = None) -> None:
+        self._logger = logger or logging.getLogger("interlock")
+
+    def __call__(self, event: Event) -> None:
+        logger, level = self._logger.getChild(event.subject), event.severity()
+        if logger.isEnabledFor(level) and _worth_a_record(event):
+            extra = {"event": type(event).__name__, "event_data": _data(event), **event.about()}
+            logger.log(level, "%s", without_password(event.message()), extra=extra, exc_info=_unexpected(event))
+
+
+class ExecutionFields(logging.Filter):
+    """Puts execution_id, train, manifest and attempt on every record: those of the running train, wherever it logs.
+
+    Inside a train they are the train's own, whoever writes the record; outside, what the record itself says, or None.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        context = current()
+        for name in EXECUTION_FIELDS:
+            setattr(record, name, getattr(context, name) if context else getattr(record, name, None))
+        return True
+
+
+class _InterlockHandler(logging.StreamHandler[TextIO]):
+    """The handler of `configure_logging`, so that a second call finds and replaces it."""
+
+
+def configure_logging(
+    stream: TextIO | None = None,
+    level: int | str = logging.INFO,
+    format: LogFormat = "auto",  # noqa: A002  as the flag
+) -> logging.Handler:
+    """Write all logs of this process to the stream (standard error): for people on a terminal, as JSON elsewhere."""
+    stream = stream or sys.stderr
+    handler = _InterlockHandler(stream)
+    handler.setFormatter(_formatter(stream, format))
+    handler.addFilter(ExecutionFields())
+    root = logging.getLogger()
+    _remove(root, (old for old in root.handlers if isinstance(old, _InterlockHandler)))
+    root.addHandler(handler)
+    root.setLevel(level)
+    return handler
+
+
+def _remove(root: logging.Logger, handlers: Iterable[logging.Handler]) -> None:
+    for handler in list(handlers):
+        root.removeHandler(handler)
+
+
+def _formatter(stream: TextIO, format: str) -> logging.Formatter:  # noqa: A002  as the flag
+    terminal = stream.isatty()
+    match format:
+        case "human":
+            return HumanFormat(colour=terminal and _colour_welcome())
+        case "json":
+            return JsonFormat()
+        case "auto":
+            return HumanFormat(colour=_colour_welcome()) if terminal else JsonFormat()
+        case _:
+            raise InvalidOption(option="format", found=format, expected="auto, human or json")
+
+
+def _colour_welcome() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _worth_a_record(event: Event) -> bool:
+    """The first failure of a kind, then the 10th, the 100th, …: an outage must not flood the log."""
+    if not isinstance(event, RepeatedFailure):
+        return True
+    count = event.consecutive
+    while count % 10 == 0 and count:
+        count //= 10
+    return count == 1
+
+
+def _data(event: Event) -> dict[str, Any]:
+    # Ids are written as strings: a reader in JavaScript would round a large one.
+    return {
+        name: str(value) if name.endswith("_id") and value is not None else value for name, value in vars(event).items()
+    }
+
+
+def _unexpected(event: Event) -> BaseException | None:
+    """An error whose traceback helps; an outage and an error of our own say all in their text."""
+    error = getattr(event, "error", None)
+    return None if isinstance(error, OSError | InterlockError) else error
