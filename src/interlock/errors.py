@@ -6,6 +6,8 @@ InterlockError
 │   ├── ContradictingSettings
 │   ├── InvalidSchemaName
 │   ├── InvalidSchedule
+│   ├── InvalidTrain
+│   ├── TrainWithoutApp
 │   ├── InvalidInput
 │   ├── InvalidOption
 │   ├── PayloadTooLarge
@@ -32,6 +34,7 @@ InterlockError
 │   ├── PortTaken
 │   ├── DiskFull
 │   └── StartFailed
+├── InvalidOutput               a train returned what its annotation does not allow
 ├── JunctionFailed              a step of a chain raised; names the junction
 ├── CancelledByRequest          somebody asked for this work to stop
 └── LeaseLost                   another owner may hold it by now: stop
@@ -111,6 +114,24 @@ class InvalidSchedule(UsageError):
 
     def __str__(self) -> str:
         return f"{self.found!r}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidTrain(UsageError):
+    train: str
+    problem: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"train {self.train!r}: {self.problem}; {self.hint}"
+
+
+@dataclass(kw_only=True, eq=False)
+class TrainWithoutApp(UsageError):
+    train: str
+
+    def __str__(self) -> str:
+        return f"train {self.train!r} belongs to no app that could enqueue it; declare it with @app.train"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -349,6 +370,17 @@ class StartFailed(EmbeddedError):
 
     def __str__(self) -> str:
         return f"the embedded PostgreSQL in {self.folder} did not start; its log ends:\n{self.log}"
+
+
+@dataclass(kw_only=True, eq=False)
+class InvalidOutput(InterlockError):
+    """A train returned what its annotation, or JSON, does not allow."""
+
+    train: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"output of train {self.train!r}: {self.problem}"
 
 
 @dataclass(kw_only=True, eq=False)
