@@ -1,0 +1,42 @@
+"""Turns what the operating system and PostgreSQL say of a failed start into an error that says what to do."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interlock.errors import DiskFull, FolderTaken, PortTaken, StartFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from interlock.errors import EmbeddedError
+
+TAIL = 2000
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
+PORT_TEXTS = ("Address already in use", "could not bind IPv4 address")
+
+
+def failure_of(folder: Path, said: str, port: int = 0) -> EmbeddedError:
+    """The error that fits what PostgreSQL said before it ended."""
+    if any(text in said for text in FULL_TEXTS):
+        return DiskFull(folder=str(folder))
+    if any(text in said for text in PORT_TEXTS):
+        return PortTaken(port=port)
+    if "lock file" in said and "already exists" in said:
+        return FolderTaken(folder=str(folder), problem="another PostgreSQL server uses its data")
+    return StartFailed(folder=str(folder), log=said[-TAIL:].strip())
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """An error of the file system, in the words of whoever chose the folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(folder=str(folder)) from error
+        raise FolderTaken(folder=str(folder), problem=f"{error.strerror}: {error.filename}") from error

@@ -1,0 +1,126 @@
+"""A private PostgreSQL that several processes share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from interlock.embedded import ports, usage, watchdog
+from interlock.embedded.binaries import find_binaries
+from interlock.embedded.cluster import major_of, make_cluster
+from interlock.embedded.failures import explained
+from interlock.embedded.folder import ServerFolder
+from interlock.embedded.home import default_folder
+from interlock.embedded.launch import launch, wait_until_ready
+from interlock.embedded.state import State
+from interlock.errors import FolderTaken, PortTaken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from interlock.embedded.binaries import Binaries
+    from interlock.embedded.usage import Usage
+
+PORT_ATTEMPTS = 5
+
+
+class EmbeddedServer:
+    """The server of one folder: the first of its users starts it, and it stops soon after the last one left or died.
+
+    `options` are settings of postgresql.conf; those of the process that starts the server count. Calls block.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        port: int | None = None,
+        options: Mapping[str, str] | None = None,
+        binaries: Binaries | None = None,
+    ) -> None:
+        self._folder = ServerFolder(Path(os.path.realpath(folder or default_folder())))
+        self._port, self._options, self._binaries = port, dict(options or {}), binaries
+        self._used_by: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self._folder.path
+
+    def start(self) -> str:
+        """Be a user of the server, which starts if it does not run yet; answers its DSN."""
+        with usage.mutex, explained(self.folder):
+            self._folder.claim()
+            use = usage.usage_of(self._folder)
+            try:
+                state = self._join(use)
+                if self._used_by != os.getpid():
+                    use.count += 1
+                    self._used_by = os.getpid()
+            finally:
+                usage.forget_unused(self._folder)
+        return state.dsn
+
+    def stop(self) -> None:
+        """Use the server no longer."""
+        with usage.mutex:
+            if self._used_by == os.getpid():
+                usage.leave(self._folder)
+            self._used_by = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _join(self, use: Usage) -> State:
+        with use.admin():
+            use.share()
+            state = self._running() if use.is_watched() else self._begin()
+        if self._port not in (None, state.port):
+            raise FolderTaken(folder=str(self.folder), problem=f"its server already runs on port {state.port}")
+        return state
+
+    def _running(self) -> State:
+        wait_until_ready(self._folder)
+        return self._remembered()
+
+    def _begin(self) -> State:
+        """Start the server, or watch again over one whose watchdog was killed."""
+        self._folder.remove_drafts()
+        major = major_of(self._folder)
+        binaries = self._binaries or find_binaries(major, runner=self._folder.runner())
+        state = self._remembered() if major else make_cluster(self._folder, binaries, durable=self._durable())
+        self._folder.make_socket_folder()
+        for _ in range(PORT_ATTEMPTS):
+            state = state.on_port(self._choose_port(state))
+            state.write(self._folder.state)
+            try:
+                launch(self._folder, binaries, state.port, self._options)
+            except PortTaken:
+                if self._port is not None:
+                    raise
+            else:
+                return state
+        raise PortTaken(port=state.port)
+
+    def _remembered(self) -> State:
+        state = State.read(self._folder.state)
+        if state is None:
+            raise FolderTaken(folder=str(self.folder), problem="it holds a database, but not the password to it")
+        return state
+
+    def _choose_port(self, state: State) -> int:
+        data = str(self._folder.data)
+        if watchdog.live_postmaster(data) and (running := watchdog.postmaster_port(data)):
+            return running
+        if self._port is not None:
+            if not ports.is_free(self._port):
+                raise PortTaken(port=self._port)
+            return self._port
+        return state.port if state.port and ports.is_free(state.port) else ports.any_free()
+
+    def _durable(self) -> bool:
+        return self._options.get("fsync", "on") != "off"
