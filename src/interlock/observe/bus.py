@@ -30,10 +30,19 @@ class _Subscription:
     def deliver(self, event: Event) -> None:
         try:
             self.handler(event)
-        except Exception:
+        except Exception as error:  # noqa: BLE001  an emitter must not suffer from whoever watches
             if not self.reported:
-                self.reported = True
-                _logger.exception("subscriber %r raised on %s; not reported again", self.handler, type(event).__name__)
+                self._report(event, error)
+
+    def _report(self, event: Event, error: Exception) -> None:
+        # Marked first: a log handler may emit in its turn. Unmarked if the report failed, as it does at the stack's end.
+        self.reported = True
+        told = (self.handler, type(event).__name__)
+        try:
+            _logger.error("subscriber %r raised on %s; not reported again", *told, exc_info=error)
+        except BaseException:
+            self.reported = False
+            raise
 
 
 class Bus:

@@ -2,8 +2,8 @@
 
 A tick does one batch and answers how long to sleep. A notice counts from the moment the previous tick *began*: the mark
 is cleared before a tick and never after it, so what arrives while a tick runs makes the next one follow at once. A tick
-that raises is tried again after a growing pause. A notice does not cut it short (a failing database would be hammered at
-the rate of its notices), and it stays so small that every loop works again within seconds of the database's return.
+that raises is tried again after a growing pause. A notice does not cut it short (a failing database would be hammered
+at the rate of its notices), and it stays so small that every loop works again within seconds of the database's return.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Loop:
         self._woken.set()
 
     async def run(self) -> None:
-        """Tick until stopped; `ticks`, `failures` (since the last success) and `last_tick_at` (monotonic) tell how it is."""
+        """Tick until stopped; `ticks`, `failures` (in a row) and `last_tick_at` (monotonic) tell how healthy it is."""
         await self._woken.wait(self._first_delay)
         while not self._stopped.is_set():
             self._woken.clear()

@@ -153,9 +153,12 @@ class Supervisor:
         finally:
             if not starting.done():
                 await self._cancel(component.name, starting)
-        if starting.done() and not (starting.cancelled() and self._stop_wanted.is_set()):
-            starting.result()
-            self._run(component)
+        if not starting.done() or (starting.cancelled() and self._stop_wanted.is_set()):
+            return
+        if starting.cancelled():
+            raise ComponentEnded(component=component.name)
+        starting.result()
+        self._run(component)
 
     def _run(self, component: Component) -> None:
         member = _Member(component, asyncio.create_task(component.run(), name=component.name))
