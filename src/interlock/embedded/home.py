@@ -57,11 +57,11 @@ def _can_make(folder: Path) -> bool:
 
 def _temporary_home() -> Path:
     folder = Path(tempfile.gettempdir()) / f"interlock-{os.geteuid()}"
-    refuse_a_strangers(folder)
+    _refuse_a_strangers(folder)
     return folder
 
 
-def refuse_a_strangers(folder: Path) -> None:
+def _refuse_a_strangers(folder: Path) -> None:
     """Anybody can make a folder of a foreseeable name among temporary files; only our own is trusted."""
     try:
         found = folder.lstat()

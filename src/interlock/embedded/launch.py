@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from interlock.embedded.binaries import Binaries
     from interlock.embedded.folder import ServerFolder
+    from interlock.embedded.usage import Usage
 
 REPORT_SECONDS = watchdog.START_SECONDS + 10
 
 
-def launch(folder: ServerFolder, binaries: Binaries, port: int, options: Mapping[str, str]) -> None:
-    """Returns when the server is ready; raises what its log tells when it cannot be."""
+def launch(folder: ServerFolder, binaries: Binaries, port: int, options: Mapping[str, str]) -> bool:
+    """Whether the server is ready; not so if another watchdog came first. Raises what the log tells of a failure."""
     log_start = folder.log.stat().st_size if folder.log.exists() else 0
     charge = {
         "folder": str(folder.path),
@@ -35,10 +36,9 @@ def launch(folder: ServerFolder, binaries: Binaries, port: int, options: Mapping
         "identity": identity_of(folder.runner()),
     }
     outcome = _report_of(folder, charge)
-    if outcome == watchdog.TAKEN:
-        wait_until_ready(folder)
-    elif outcome != watchdog.READY:
+    if outcome not in (watchdog.READY, watchdog.TAKEN):
         raise failures.failure_of(folder.path, log_since(folder, log_start), port)
+    return outcome == watchdog.READY
 
 
 def server_command(folder: ServerFolder, binaries: Binaries, port: int, options: Mapping[str, str]) -> list[str]:
@@ -55,13 +55,16 @@ def server_command(folder: ServerFolder, binaries: Binaries, port: int, options:
     return [binaries.postgres, "-D", str(folder.data), *(f"--{name}={value}" for name, value in settings.items())]
 
 
-def wait_until_ready(folder: ServerFolder) -> None:
-    """For a server that a watchdog is bringing up, or back."""
+def becomes_ready(folder: ServerFolder, use: Usage) -> bool:
+    """Wait for a server that a watchdog is bringing up, or back; not so if nobody watches over it."""
     data, deadline = str(folder.data), time.monotonic() + REPORT_SECONDS
-    while (pid := watchdog.live_postmaster(data)) is None or not watchdog.is_ready(data, pid):
+    while use.is_watched():
+        if (pid := watchdog.live_postmaster(data)) is not None and watchdog.is_ready(data, pid):
+            return True
         if time.monotonic() > deadline:
             raise failures.failure_of(folder.path, log_since(folder, 0))
         time.sleep(watchdog.STARTING_POLL_SECONDS)
+    return False
 
 
 def log_since(folder: ServerFolder, start: int) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from interlock.embedded import ports, usage, watchdog
-from interlock.embedded.binaries import find_binaries
+from interlock.embedded.binaries import find_binaries, within_reach
 from interlock.embedded.cluster import major_of, make_cluster
 from interlock.embedded.failures import explained
 from interlock.embedded.folder import ServerFolder
 from interlock.embedded.home import default_folder
-from interlock.embedded.launch import launch, wait_until_ready
+from interlock.embedded.launch import becomes_ready, launch
 from interlock.embedded.state import State
-from interlock.errors import FolderTaken, PortTaken
+from interlock.errors import BinariesNotFound, FolderTaken, InterlockError, PortTaken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ class EmbeddedServer:
     ) -> None:
         self._folder = ServerFolder(Path(os.path.realpath(folder or default_folder())))
         self._port, self._options, self._binaries = port, dict(options or {}), binaries
-        self._used_by: int | None = None
+        self._use: Usage | None = None
 
     @property
     def folder(self) -> Path:
@@ -54,19 +55,18 @@ class EmbeddedServer:
             use = usage.usage_of(self._folder)
             try:
                 state = self._join(use)
-                if self._used_by != os.getpid():
-                    use.count += 1
-                    self._used_by = os.getpid()
+                if self._use is not use:
+                    self._use, use.count = use, use.count + 1
             finally:
-                usage.forget_unused(self._folder)
+                usage.close_unused()
         return state.dsn
 
     def stop(self) -> None:
         """Use the server no longer."""
         with usage.mutex:
-            if self._used_by == os.getpid():
-                usage.leave(self._folder)
-            self._used_by = None
+            use, self._use = self._use, None
+            if use is not None and usage.is_held(use):
+                self._leave(use)
 
     def __enter__(self) -> Self:
         self.start()
@@ -78,32 +78,37 @@ class EmbeddedServer:
     def _join(self, use: Usage) -> State:
         with use.admin():
             use.share()
-            state = self._running() if use.is_watched() else self._begin()
+            if not becomes_ready(self._folder, use):
+                self._begin(use)
+            state = self._on_actual_port()
         if self._port not in (None, state.port):
             raise FolderTaken(folder=str(self.folder), problem=f"its server already runs on port {state.port}")
         return state
 
-    def _running(self) -> State:
-        wait_until_ready(self._folder)
-        return self._remembered()
+    def _leave(self, use: Usage) -> None:
+        if use.count == 1 and not use.is_watched():
+            # Both the watchdog and who watched over it were killed: nobody else would stop the server.
+            with suppress(InterlockError, OSError):
+                self._join(use)
+        use.count -= 1
+        usage.close_unused()
 
-    def _begin(self) -> State:
+    def _begin(self, use: Usage) -> None:
         """Start the server, or watch again over one whose watchdog was killed."""
         self._folder.remove_drafts()
         major = major_of(self._folder)
-        binaries = self._binaries or find_binaries(major, runner=self._folder.runner())
+        binaries = self._choose_binaries(major)
         state = self._remembered() if major else make_cluster(self._folder, binaries, durable=self._durable())
         self._folder.make_socket_folder()
         for _ in range(PORT_ATTEMPTS):
             state = state.on_port(self._choose_port(state))
             state.write(self._folder.state)
             try:
-                launch(self._folder, binaries, state.port, self._options)
+                if launch(self._folder, binaries, state.port, self._options) or becomes_ready(self._folder, use):
+                    return
             except PortTaken:
                 if self._port is not None:
                     raise
-            else:
-                return state
         raise PortTaken(port=state.port)
 
     def _remembered(self) -> State:
@@ -111,6 +116,22 @@ class EmbeddedServer:
         if state is None:
             raise FolderTaken(folder=str(self.folder), problem="it holds a database, but not the password to it")
         return state
+
+    def _on_actual_port(self) -> State:
+        """A starter that was killed may have left a watchdog behind, which then chose first."""
+        state, actual = self._remembered(), watchdog.postmaster_port(str(self._folder.data))
+        if actual and actual != state.port:
+            state = state.on_port(actual)
+            state.write(self._folder.state)
+        return state
+
+    def _choose_binaries(self, major: int | None) -> Binaries:
+        runner = self._folder.runner()
+        if self._binaries is None:
+            return find_binaries(major, runner=runner)
+        if major not in (None, self._binaries.major):
+            raise BinariesNotFound(looked_in=[str(self._binaries.folder)], needed_major=major)
+        return within_reach(self._binaries, runner)
 
     def _choose_port(self, state: State) -> int:
         data = str(self._folder.data)

@@ -83,18 +83,16 @@ def usage_of(folder: ServerFolder) -> Usage:
     return found or _usages.setdefault(folder, Usage(folder))
 
 
-def leave(folder: ServerFolder) -> None:
-    """One use less; with the last one this process is no user any more."""
-    found = _usages.get(folder)
-    if found is not None:
-        found.count -= 1
-        forget_unused(folder)
+def is_held(use: Usage | None) -> bool:
+    """Not so in a forked child, nor after the folder was removed and made anew."""
+    return use is not None and use in _usages.values()
 
 
-def forget_unused(folder: ServerFolder) -> None:
-    found = _usages.get(folder)
-    if found is not None and found.count <= 0:
-        _usages.pop(folder).close()
+def close_unused() -> None:
+    """With its last use of a server, this process is no user any more."""
+    for folder, use in list(_usages.items()):
+        if use.count <= 0:
+            _usages.pop(folder).close()
 
 
 def _forget_after_fork() -> None:

@@ -146,7 +146,6 @@ class Watchdog:
             self._report(TAKEN)
             return
         signal.signal(signal.SIGTERM, self._ask_to_stop)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         server = self._first_server()
         self._report(FAILED if server is None else READY)
         if server is not None:
@@ -273,7 +272,24 @@ def main() -> None:
         os._exit(0)
     os.umask(0o077)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    Watchdog(charge).run()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    while _was_killed(_watch_in_child(charge)):
+        charge["report"] = None
+
+
+def _watch_in_child(charge: dict[str, Any]) -> int:
+    """A watchdog of its own process, so that one that is killed is replaced, and the server never goes unwatched."""
+    pid = os.fork()
+    if pid == 0:
+        Watchdog(charge).run()
+        sys.exit()
+    if charge["report"] is not None:
+        os.close(charge["report"])
+    return pid
+
+
+def _was_killed(pid: int) -> bool:
+    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
 
 
 if __name__ == "__main__":
