@@ -35,7 +35,7 @@ class _Subscription:
                 self._report(event, error)
 
     def _report(self, event: Event, error: Exception) -> None:
-        # Marked first: a log handler may emit in its turn. Unmarked if the report failed, as it does at the stack's end.
+        # Marked first: a log handler may emit in its turn. Unmarked if the report failed, as it does at the stack's end
         self.reported = True
         told = (self.handler, type(event).__name__)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
 import threading
 import time
 from datetime import timedelta
@@ -100,7 +101,47 @@ async def test_many_notices_during_one_tick_make_one_more_tick():
     await running
 
 
-async def test_a_thread_wakes_a_sleeping_loop():
+class TellingSelector(selectors.DefaultSelector):
+    """Says when the event loop has nothing left to do and has decided to wait."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits = threading.Event()
+
+    def select(self, timeout=None):
+        if timeout is None or timeout > 1:
+            self.waits.set()
+        return super().select(timeout)
+
+
+@pytest.mark.parametrize("call", ["wake", "stop"])
+def test_a_thread_reaches_a_loop_whose_event_loop_waits_for_input(call):
+    selector = TellingSelector()
+
+    async def tick():
+        if loop.ticks:
+            loop.stop()
+        return AN_HOUR
+
+    loop = Loop("t", tick, emit=discard)
+
+    async def main():
+        async with asyncio.timeout(5):
+            await loop.run()
+
+    def reach():
+        selector.waits.wait()
+        getattr(loop, call)()
+
+    thread = threading.Thread(target=reach)
+    thread.start()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(main())
+    thread.join()
+    assert loop.ticks == (2 if call == "wake" else 1)
+
+
+async def test_every_notice_of_many_threads_is_answered():
     began = asyncio.Queue()
 
     async def tick():
