@@ -1,0 +1,1 @@
+"""Trains: named, typed units of work, declared once and run anywhere."""

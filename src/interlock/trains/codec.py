@@ -1,0 +1,106 @@
+"""How the values of one annotated type become JSON and come back, checked.
+
+Types that msgspec knows are its business. A type that contains a pydantic model belongs to pydantic as a whole, so
+that unions, aliases and validators mean what they mean there. Pydantic is never imported on our own account: its
+models carry a mark, and where a model exists the user has imported pydantic already.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any, Protocol, get_args, get_type_hints
+
+import msgspec
+
+from interlock.trains.storable import to_builtins
+
+_VERSION_OF_BY_NAME = (2, 11)
+
+
+class Codec(Protocol):
+    """The road of one type to JSON and back."""
+
+    @property
+    def wire(self) -> Any:
+        """The type that msgspec decodes to on the way in."""
+
+    def dump(self, value: Any) -> Any:
+        """The value in terms of JSON."""
+
+    def load(self, raw: bytes | str) -> Any:
+        """The value, or a ValueError that names the place."""
+
+
+class PlainCodec:
+    """A type that msgspec knows."""
+
+    def __init__(self, annotation: Any) -> None:
+        msgspec.json.schema(annotation)
+        self.wire = annotation
+        self.load = msgspec.json.Decoder(annotation).decode
+
+    def dump(self, value: Any) -> Any:
+        return to_builtins(value)
+
+
+class ModelCodec:
+    """A type that contains a pydantic model."""
+
+    wire = msgspec.Raw
+
+    def __init__(self, annotation: Any) -> None:
+        pydantic = sys.modules["pydantic"]
+        self._adapter = pydantic.TypeAdapter(annotation)
+        version = tuple(int(part) for part in pydantic.VERSION.split(".")[:2])
+        # Names rather than aliases: a model may write one alias and read another, and would not read what it wrote.
+        by_name = version >= _VERSION_OF_BY_NAME
+        self._dump_options: dict[str, Any] = {"by_alias": not by_name}
+        self._load_options: dict[str, Any] = {"by_alias": True, "by_name": True} if by_name else {}
+
+    def dump(self, value: Any) -> Any:
+        return self._adapter.dump_python(value, mode="json", round_trip=True, warnings="error", **self._dump_options)
+
+    def load(self, raw: bytes | str) -> Any:
+        return self._adapter.validate_json(raw, **self._load_options)
+
+    def schema(self, ref_template: str) -> dict[str, Any]:
+        schema: dict[str, Any] = self._adapter.json_schema(ref_template=ref_template)
+        return schema
+
+
+def codec_for(annotation: Any) -> PlainCodec | ModelCodec:
+    """The codec of a type; raises TypeError for one that cannot be written as JSON."""
+    return ModelCodec(annotation) if contains_model(annotation, set()) else PlainCodec(annotation)
+
+
+def contains_model(annotation: Any, seen: set[int]) -> bool:
+    """Whether a pydantic model occurs in a type, also inside containers, unions and dataclasses."""
+    if id(annotation) in seen:
+        return False
+    seen.add(id(annotation))
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
+        return True
+    return any(contains_model(part, seen) for part in _parts(annotation))
+
+
+def _parts(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+        return list(get_type_hints(annotation).values())
+    return list(get_args(annotation))
+
+
+def complaint(error: BaseException) -> str:
+    """What a codec found wrong, in one line that starts with the place where it was found."""
+    errors = getattr(error, "errors", None)
+    if errors is not None:
+        first = errors()[0]
+        return f"{''.join(map(_step, first['loc'])).removeprefix('.')}: {first['msg']}".removeprefix(": ")
+    text, _, place = str(error).partition(" - at `$")
+    text = text.splitlines()[0] if text else type(error).__name__
+    path = place.rstrip("`").removeprefix(".")
+    return f"{path}: {text[0].lower()}{text[1:]}" if path else text
+
+
+def _step(key: str | int) -> str:
+    return f"[{key}]" if isinstance(key, int) else f".{key}"

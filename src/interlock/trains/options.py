@@ -1,0 +1,138 @@
+"""What a declaration may say about a train besides its function."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypedDict
+
+from interlock.errors import InvalidOption
+from interlock.trains.names import checked_names, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from interlock.trains.names import Named
+
+HIGHEST_PRIORITY = 63
+_NO_TIME = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait before another attempt: each wait is `factor` times the one before, up to `max_delay`."""
+
+    delay: timedelta
+    factor: float = 2.0
+    max_delay: timedelta = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        checked_duration("retry.delay", self.delay)
+        checked_duration("retry.max_delay", self.max_delay)
+        if (
+            isinstance(self.factor, bool)
+            or not isinstance(self.factor, (int, float))
+            or not 1 <= self.factor < math.inf
+        ):
+            raise InvalidOption(option="retry.factor", found=self.factor, expected="a number from 1 on")
+        if self.max_delay < self.delay:
+            raise InvalidOption(option="retry.max_delay", found=self.max_delay, expected="at least retry.delay")
+
+    def after(self, failures: int) -> timedelta:
+        """The wait that follows the given number of failures."""
+        try:
+            return min(self.delay * self.factor ** (failures - 1), self.max_delay)
+        except OverflowError:
+            return self.max_delay
+
+
+class ChainKeywords(TypedDict, total=False):
+    """The keywords of `app.chain`."""
+
+    aliases: Collection[str]
+    group: str | Named | None
+    max_attempts: int | None
+    timeout: timedelta | None
+    priority: int | None
+    concurrency: int | None
+    tags: Collection[str]
+    retry: Backoff | None
+
+
+class TrainKeywords(ChainKeywords, total=False):
+    """The keywords of `@app.train`."""
+
+    name: str
+    process: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainOptions:
+    """The checked options of one train; None leaves the choice to the settings of the app."""
+
+    aliases: tuple[str, ...] = ()
+    group: str | None = None
+    max_attempts: int | None = None
+    timeout: timedelta | None = None
+    priority: int | None = None
+    process: bool = False
+    concurrency: int | None = None
+    tags: frozenset[str] = frozenset()
+    retry: Backoff | None = None
+
+
+def checked_options(keywords: TrainKeywords) -> TrainOptions:
+    """The options as declared, each checked on its own."""
+    group, retry = keywords.get("group"), keywords.get("retry")
+    if retry is not None and not isinstance(retry, Backoff):
+        raise InvalidOption(option="retry", found=retry, expected="Backoff(delay, factor, max_delay)")
+    return TrainOptions(
+        aliases=checked_names("aliases", keywords.get("aliases", ())),
+        group=None if group is None else name_of("group", group),
+        max_attempts=checked_count("max_attempts", keywords.get("max_attempts")),
+        timeout=checked_timeout(keywords.get("timeout")),
+        priority=checked_priority(keywords.get("priority")),
+        process=checked_flag("process", keywords.get("process", False)),
+        concurrency=checked_count("concurrency", keywords.get("concurrency")),
+        tags=frozenset(checked_names("tags", keywords.get("tags", ()))),
+        retry=retry,
+    )
+
+
+def checked_duration(option: str, found: object, *, zero: bool = False) -> timedelta:
+    if not isinstance(found, timedelta) or found < _NO_TIME or (found == _NO_TIME and not zero):
+        sign = "that is not negative" if zero else "above zero"
+        raise InvalidOption(option=option, found=found, expected=f"a timedelta {sign}, such as timedelta(minutes=5)")
+    return found
+
+
+def checked_factor(found: object) -> None:
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 1 <= found < math.inf:
+        raise InvalidOption(option="retry.factor", found=found, expected="a number from 1 on")
+
+
+def checked_timeout(found: object) -> timedelta | None:
+    return None if found is None else checked_duration("timeout", found)
+
+
+def checked_count(option: str, found: object) -> int | None:
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise InvalidOption(option=option, found=found, expected="a whole number from 1 on")
+    return found
+
+
+def checked_priority(found: object) -> int | None:
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= HIGHEST_PRIORITY:
+        raise InvalidOption(option="priority", found=found, expected=f"a whole number from 0 to {HIGHEST_PRIORITY}")
+    return found
+
+
+def checked_flag(option: str, found: object) -> bool:
+    if not isinstance(found, bool):
+        raise InvalidOption(option=option, found=found, expected="True or False")
+    return found

@@ -1,0 +1,134 @@
+"""The typed input and output of a train, as stored: JSON that was checked against the function's own signature.
+
+An input holds exactly the arguments that the caller passed. A default is taken when the train runs, so a parameter
+that was added with a default reads older inputs, and a caller that does not use it writes what older code can run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.errors import InvalidInput, InvalidOutput, InvalidTrain
+from interlock.trains.codec import ModelCodec, codec_for, complaint
+from interlock.trains.schema import input_schema
+from interlock.trains.storable import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.trains.codec import PlainCodec
+    from interlock.trains.shape import Shape
+
+_MISSING = "Object missing required field `"
+_UNKNOWN = "Object contains unknown field `"
+
+
+class Signature:
+    """Encodes and decodes what goes into a train and what comes out of it."""
+
+    def __init__(self, train: str, entrance: Shape, exit_: Shape) -> None:
+        self.train = train
+        self.parameters = entrance.parameters
+        self.output = exit_.output
+        self._call = entrance.call
+        self._codecs = {p.name: self._codec(f"parameter {p.name!r}", p.annotation) for p in self.parameters}
+        self._models = [(name, codec) for name, codec in self._codecs.items() if isinstance(codec, ModelCodec)]
+        self._output_codec = self._codec("the output", exit_.output)
+        self._partial = len(entrance.required) < len(entrance.parameters)
+        self._decode = self._decoder()
+        self.json_schema: dict[str, Any] = input_schema(train, self.parameters, self._codecs)
+
+    def arguments(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arguments by name, as Python itself would assign them."""
+        return self._call.bind(*args, **kwargs).arguments
+
+    def encode(self, /, *args: Any, **kwargs: Any) -> bytes:
+        """The input of one run, or InvalidInput that names the parameter."""
+        try:
+            arguments = self.arguments(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidInput(train=self.train, problem=f"{error}; it takes {self._call}") from None
+        raw = self._encode(arguments)
+        self.decode(raw)
+        return raw
+
+    def decode(self, raw: bytes | str) -> dict[str, Any]:
+        """The arguments to call the function with, or InvalidInput that names the parameter."""
+        try:
+            arguments: dict[str, Any] = msgspec.structs.asdict(self._decode(raw))
+        except Exception as error:  # user code runs in there (__post_init__), and one bad input fails alone
+            raise InvalidInput(train=self.train, problem=self._explain(error)) from error
+        if self._partial:
+            arguments = {name: value for name, value in arguments.items() if value is not msgspec.UNSET}
+        for name, codec in self._models:
+            if name in arguments:
+                arguments[name] = self._load(name, codec.load, bytes(arguments[name]))
+        return arguments
+
+    def encode_output(self, value: Any) -> bytes:
+        """The output as JSON, checked against the return annotation."""
+        try:
+            raw = encode(self._output_codec.dump(value))
+            self._output_codec.load(raw)
+        except Exception as error:  # user code runs in there (serialisers)
+            raise InvalidOutput(train=self.train, problem=complaint(error)) from error
+        return raw
+
+    def decode_output(self, raw: bytes | str) -> Any:
+        """The output as the type that the train declares."""
+        try:
+            return self._output_codec.load(raw)
+        except Exception as error:  # as in decode
+            raise InvalidOutput(train=self.train, problem=complaint(error)) from error
+
+    def _codec(self, what: str, annotation: Any) -> PlainCodec | ModelCodec:
+        try:
+            return codec_for(annotation)
+        except Exception as error:  # msgspec and pydantic refuse with many types
+            problem = f"{what} of type {_name(annotation)} cannot be written as JSON ({_last_line(error)})"
+            hint = "use plain types, dataclasses or pydantic models, or pass a reference to what is stored elsewhere"
+            raise InvalidTrain(train=self.train, problem=problem, hint=hint) from error
+
+    def _decoder(self) -> Callable[[bytes | str], msgspec.Struct]:
+        # msgspec does not check defaults, so UNSET marks "not passed" without being part of any type.
+        fields: list[Any] = [
+            (p.name, self._codecs[p.name].wire, *(() if p.required else (msgspec.UNSET,))) for p in self.parameters
+        ]
+        model = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
+        return msgspec.json.Decoder(model).decode
+
+    def _encode(self, arguments: dict[str, Any]) -> bytes:
+        builtins = {name: self._load(name, self._codecs[name].dump, value) for name, value in arguments.items()}
+        try:
+            return encode(builtins)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidInput(train=self.train, problem=str(error)) from error
+
+    def _load(self, name: str, step: Callable[[Any], Any], value: Any) -> Any:
+        try:
+            return step(value)
+        except Exception as error:  # as in decode
+            raise InvalidInput(train=self.train, problem=_at(name, complaint(error))) from error
+
+    def _explain(self, error: Exception) -> str:
+        text = str(error)
+        if text.startswith(_MISSING) and text.endswith("`") and " - at " not in text:
+            return f"parameter {text.removeprefix(_MISSING)[:-1]!r} is missing; it takes {self._call}"
+        if text.startswith(_UNKNOWN) and " - at " not in text:
+            field = text.removeprefix(_UNKNOWN)[:-1]
+            return f"parameter {field!r} is unknown to this version of the train; it takes {self._call}"
+        return complaint(error)
+
+
+def _at(name: str, text: str) -> str:
+    return f"{name}{'' if text.startswith('[') else ': '}{text}"
+
+
+def _name(annotation: Any) -> str:
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1]
