@@ -32,7 +32,12 @@ FOR EACH ROW EXECUTE FUNCTION test_guard.refuse_undeclared_move('{moves}')
 
 async def refuse_undeclared_moves(conn: asyncpg.Connection, schema: str) -> None:
     """Guard every table of the schema that has a state machine."""
-    from interlock.model.lifecycle import MACHINES
+    try:
+        from interlock.model.lifecycle import MACHINES
+    except ModuleNotFoundError as error:
+        if error.name != "interlock.model.lifecycle":
+            raise
+        return  # no state machine is declared yet
 
     for table, machine in MACHINES.items():
         if await conn.fetchval("SELECT to_regclass($1)", f'"{schema}"."{table}"') is not None:
