@@ -1,0 +1,150 @@
+"""The one door to PostgreSQL: a pool per event loop, opened on first use.
+
+A pool belongs to the process and the event loop that opened it. After a fork the child's first use opens its own; the
+inherited one is kept aside untouched, because closing it would speak on sockets that the parent still uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from interlock.errors import DatabaseUnavailable
+from interlock.store.address import describe_address
+from interlock.store.sql import Catalog
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    import asyncpg
+
+    from interlock.store.connection import Connection, Record
+    from interlock.store.settings import StoreSettings
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 5.0
+COMMAND_TIMEOUT = 30.0
+CONFLICT_RETRIES = 5
+_inherited: list[object] = []
+
+
+class Database:
+    """Connections, transactions and compiled statements of one schema in one database."""
+
+    def __init__(self, dsn: str, settings: StoreSettings) -> None:
+        self.settings = settings
+        self.sql = Catalog(settings.schema)
+        self.where = describe_address(dsn)
+        self._dsn = dsn
+        self._pid = os.getpid()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[asyncpg.Pool[Record]]] = (
+            WeakKeyDictionary()
+        )
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection, None]:
+        """A pooled connection outside any transaction."""
+        pool = await self._pool()
+        async with self._reachable():
+            conn = await pool.acquire(timeout=CONNECT_TIMEOUT)
+        try:
+            yield conn
+        finally:
+            await pool.release(conn)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection, None]:
+        """A READ COMMITTED transaction that commits when the block ends well."""
+        async with self.connection() as conn, conn.transaction(isolation="read_committed"):
+            yield conn
+
+    @asynccontextmanager
+    async def tick(self) -> AsyncGenerator[Connection, None]:
+        """A transaction that PostgreSQL ends by itself when this process stands still, so that a paused leader frees
+        its locks within seconds.
+        """
+        async with self.transaction() as conn:
+            await self.sql["session/limit"].execute(
+                conn,
+                statement_timeout=str(round(self.settings.tick_statement_timeout.total_seconds() * 1000)),
+                idle_timeout=str(round(self.settings.tick_idle_timeout.total_seconds() * 1000)),
+            )
+            yield conn
+
+    async def retrying(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """The work in a transaction, again from the start when PostgreSQL picked it to break a deadlock."""
+        from asyncpg import DeadlockDetectedError, SerializationError  # noqa: PLC0415  the driver loads on first use
+
+        for attempt in range(CONFLICT_RETRIES):
+            try:
+                async with self.transaction() as conn:
+                    return await work(conn)
+            except (DeadlockDetectedError, SerializationError):
+                if attempt == CONFLICT_RETRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def connect(self, purpose: str) -> asyncpg.Connection[Record]:
+        """A connection of one's own, outside the pool: for the listener and the keeper."""
+        import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+        async with self._reachable():
+            return await asyncpg.connect(self._dsn, **self._options(f"interlock {purpose}"))
+
+    async def close(self) -> None:
+        """Close the pool of the running event loop."""
+        pending = self._pools.pop(asyncio.get_running_loop(), None)
+        if pending is None or self._pid != os.getpid():
+            return
+        pool = await pending
+        try:
+            await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT)
+        except (TimeoutError, OSError):
+            pool.terminate()
+
+    async def _pool(self) -> asyncpg.Pool[Record]:
+        if self._pid != os.getpid():
+            _inherited.append(self._pools)
+            self._pools, self._pid = WeakKeyDictionary(), os.getpid()
+        loop = asyncio.get_running_loop()
+        pending = self._pools.get(loop)
+        if pending is None:
+            pending = self._pools[loop] = asyncio.ensure_future(self._open())
+        try:
+            return await asyncio.shield(pending)
+        except BaseException:
+            if pending.done() and self._pools.get(loop) is pending:
+                del self._pools[loop]
+            raise
+
+    async def _open(self) -> asyncpg.Pool[Record]:
+        import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+        async with self._reachable():
+            return await asyncpg.create_pool(
+                self._dsn, min_size=1, max_size=self.settings.pool_size, **self._options("interlock")
+            )
+
+    def _options(self, application: str) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "timeout": CONNECT_TIMEOUT,
+            "command_timeout": COMMAND_TIMEOUT,
+            "server_settings": {"application_name": application},
+        }
+        if self.settings.statement_cache_size is not None:
+            options["statement_cache_size"] = self.settings.statement_cache_size
+        return options
+
+    @asynccontextmanager
+    async def _reachable(self) -> AsyncGenerator[None, None]:
+        import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+        try:
+            yield
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+            reason = str(error) or type(error).__name__
+            raise DatabaseUnavailable(where=self.where, reason=reason) from error

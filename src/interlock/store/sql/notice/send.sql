@@ -1,0 +1,1 @@
+select pg_notify(:channel, payload) from unnest(:payloads::text[]) as payload

@@ -1,0 +1,3 @@
+update /*schema*/server set state = 'draining'
+where id = :id and state = 'alive'
+returning id
