@@ -55,6 +55,15 @@ class PollingFallback(StoreEvent):
 
 
 @event
+class NoticeFailed(StoreEvent):
+    """A wake-up could not be sent; polling finds the row all the same."""
+
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "a wake-up could not be sent: {error}"
+    error: str
+
+
+@event
 class SchemaApplied(StoreEvent):
     text: ClassVar[str] = "schema {schema} brought from version {from_version} to {to_version}"
     schema: str
