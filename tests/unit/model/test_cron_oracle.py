@@ -137,15 +137,26 @@ ANY_WEEKDAY = st.just(Field("*", frozenset(range(7))))
 NIGHT = st.lists(st.sampled_from([0, 1, 2, 3, 4, 23]), min_size=1, max_size=3, unique=True).map(
     lambda hours: Field(",".join(map(str, hours)), frozenset(hours))
 )
-FIELDS = st.builds(
+ANY_MONTH = st.just(Field("*", frozenset(range(1, 13))))
+AT_ANY_TIME = st.builds(
     Fields,
     second=a_field(0, 59),
     minute=a_field(0, 59),
     hour=a_field(0, 23) | NIGHT,
     day=ANY_DAY | a_field(1, 31),
-    month=st.just(Field("*", frozenset(range(1, 13)))),
+    month=ANY_MONTH,
     weekday=ANY_WEEKDAY | a_field(0, 6),
 )
+IN_THE_NIGHT = st.builds(
+    Fields,
+    second=a_field(0, 59, starred=False),
+    minute=a_field(0, 59),
+    hour=NIGHT,
+    day=ANY_DAY,
+    month=ANY_MONTH,
+    weekday=ANY_WEEKDAY | a_field(0, 6),
+)
+FIELDS = AT_ANY_TIME | IN_THE_NIGHT
 STARTS = st.integers(-10 * 3600 * 10**6, 6 * 3600 * 10**6).map(
     lambda microseconds: timedelta(microseconds=microseconds)
 )
@@ -163,7 +174,7 @@ def test_five_fields_fire_exactly_at_the_minutes_that_the_rule_names(moment: str
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=25)
 @given(fields=FIELDS, start=STARTS.map(lambda start: start / 5))
 def test_six_fields_fire_exactly_at_the_seconds_that_the_rule_names(moment: str, fields: Fields, start: timedelta):
     tz, change = MOMENTS[moment]
