@@ -19,13 +19,22 @@ def assignable(source: Any, target: Any) -> bool:
         return True
     if isinstance(source, TypeVar) or isinstance(target, TypeVar):
         return True
-    if get_origin(source) in _UNIONS:
-        return all(assignable(member, target) for member in get_args(source))
+    if (members := _members(source)) is not None:
+        return all(assignable(member, target) for member in members)
     if get_origin(target) in _UNIONS:
         return any(assignable(source, member) for member in get_args(target))
     if Literal in (get_origin(source), get_origin(target)):
         return _literal_assignable(source, target)
     return _class_assignable(source, target)
+
+
+def _members(source: Any) -> tuple[Any, ...] | None:
+    """What a source may be, one by one, when it may be several things."""
+    if get_origin(source) in _UNIONS:
+        return get_args(source)
+    if get_origin(source) is Literal and len(get_args(source)) > 1:
+        return tuple(Literal[value] for value in get_args(source))
+    return None
 
 
 def _bare(annotation: Any) -> Any:
@@ -41,9 +50,8 @@ def _bare(annotation: Any) -> Any:
 def _literal_assignable(source: Any, target: Any) -> bool:
     if get_origin(source) is not Literal:
         return False
-    if get_origin(target) is Literal:
-        return set(get_args(source)) <= set(get_args(target))
-    return all(assignable(type(value), target) for value in get_args(source))
+    (value,) = get_args(source)
+    return value in get_args(target) if get_origin(target) is Literal else assignable(type(value), target)
 
 
 def _class_assignable(source: Any, target: Any) -> bool:
@@ -57,7 +65,7 @@ def _class_assignable(source: Any, target: Any) -> bool:
 
 def _is_subclass(kind: Any, wanted: type) -> bool:
     try:
-        return issubclass(kind, wanted) or kind in _NUMBERS.get(wanted, ())
+        return issubclass(kind, (wanted, *_NUMBERS.get(wanted, ())))
     except TypeError:  # a protocol that cannot be checked at run time
         return bool(getattr(wanted, "_is_protocol", False))
 

@@ -90,17 +90,24 @@ def _parts(annotation: Any) -> list[Any]:
     return list(get_args(annotation))
 
 
-def complaint(error: BaseException) -> str:
+def complaint(error: BaseException, at: str = "") -> str:
     """What a codec found wrong, in one line that starts with the place where it was found."""
-    errors = getattr(error, "errors", None)
-    if errors is not None:
-        first = errors()[0]
-        return f"{''.join(map(_step, first['loc'])).removeprefix('.')}: {first['msg']}".removeprefix(": ")
+    place, text = _pydantic_complaint(error) if hasattr(error, "errors") else _msgspec_complaint(error)
+    path = f"{at}{place}".removeprefix(".")
+    return f"{path}: {text}" if path else text
+
+
+def _pydantic_complaint(error: Any) -> tuple[str, str]:
+    first = error.errors()[0]
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]), first["msg"]
+
+
+def _msgspec_complaint(error: BaseException) -> tuple[str, str]:
     text, _, place = str(error).partition(" - at `$")
-    text = text.splitlines()[0] if text else type(error).__name__
-    path = place.rstrip("`").removeprefix(".")
-    return f"{path}: {text[0].lower()}{text[1:]}" if path else text
-
-
-def _step(key: str | int) -> str:
-    return f"[{key}]" if isinstance(key, int) else f".{key}"
+    # Pydantic's serialiser heads its complaints with a line that says nothing.
+    text = text.splitlines()[-1].strip() if text else "no reason given"
+    if not isinstance(error, (ValueError, TypeError, RecursionError)):
+        text = f"{type(error).__name__}: {text}"
+    if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
+        text = f"it is not valid JSON: {text}"
+    return place.removesuffix("`"), f"{text[0].lower()}{text[1:]}" if isinstance(error, msgspec.MsgspecError) else text

@@ -30,12 +30,7 @@ class Backoff:
     def __post_init__(self) -> None:
         checked_duration("retry.delay", self.delay)
         checked_duration("retry.max_delay", self.max_delay)
-        if (
-            isinstance(self.factor, bool)
-            or not isinstance(self.factor, (int, float))
-            or not 1 <= self.factor < math.inf
-        ):
-            raise InvalidOption(option="retry.factor", found=self.factor, expected="a number from 1 on")
+        checked_factor(self.factor)
         if self.max_delay < self.delay:
             raise InvalidOption(option="retry.max_delay", found=self.max_delay, expected="at least retry.delay")
 

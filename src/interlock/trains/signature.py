@@ -64,7 +64,7 @@ class Signature:
             arguments = {name: value for name, value in arguments.items() if value is not msgspec.UNSET}
         for name, codec in self._models:
             if name in arguments:
-                arguments[name] = self._load(name, codec.load, bytes(arguments[name]))
+                arguments[name] = self._step(name, codec.load, bytes(arguments[name]))
         return arguments
 
     def encode_output(self, value: Any) -> bytes:
@@ -100,17 +100,17 @@ class Signature:
         return msgspec.json.Decoder(model).decode
 
     def _encode(self, arguments: dict[str, Any]) -> bytes:
-        builtins = {name: self._load(name, self._codecs[name].dump, value) for name, value in arguments.items()}
+        builtins = {name: self._step(name, self._codecs[name].dump, value) for name, value in arguments.items()}
         try:
             return encode(builtins)
         except (ValueError, TypeError, RecursionError) as error:
             raise InvalidInput(train=self.train, problem=str(error)) from error
 
-    def _load(self, name: str, step: Callable[[Any], Any], value: Any) -> Any:
+    def _step(self, name: str, step: Callable[[Any], Any], value: Any) -> Any:
         try:
             return step(value)
         except Exception as error:  # as in decode
-            raise InvalidInput(train=self.train, problem=_at(name, complaint(error))) from error
+            raise InvalidInput(train=self.train, problem=complaint(error, at=name)) from error
 
     def _explain(self, error: Exception) -> str:
         text = str(error)
@@ -120,10 +120,6 @@ class Signature:
             field = text.removeprefix(_UNKNOWN)[:-1]
             return f"parameter {field!r} is unknown to this version of the train; it takes {self._call}"
         return complaint(error)
-
-
-def _at(name: str, text: str) -> str:
-    return f"{name}{'' if text.startswith('[') else ': '}{text}"
 
 
 def _name(annotation: Any) -> str:

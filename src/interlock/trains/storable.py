@@ -32,7 +32,8 @@ def encode(builtins: Any) -> bytes:
     try:
         raw = _encode(builtins)
     except UnicodeEncodeError:
-        raw = b"null"
+        _refuse_unstorable(builtins)
+        raise
     if b"null" in raw or b"\\u0000" in raw:
         _refuse_unstorable(builtins)
     return raw
@@ -42,7 +43,7 @@ def _model_to_builtins(value: Any) -> Any:
     # Reached for values that no annotation describes; pydantic is not imported, its models are known by this mark.
     if hasattr(type(value), "__pydantic_serializer__"):
         return value.model_dump(mode="json", round_trip=True)
-    raise NotImplementedError
+    raise TypeError(f"a value of type {type(value).__qualname__} cannot be written as JSON")
 
 
 def _refuse_unstorable(builtins: Any) -> None:

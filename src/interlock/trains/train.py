@@ -54,18 +54,18 @@ class Train(Generic[P, R, T]):
         """Whether it runs on the event loop."""
         return self.junctions[0].is_async
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Bound[T]:
+    def bind(self, /, *args: P.args, **kwargs: P.kwargs) -> Bound[T]:
         """The train with its input, checked now."""
         return Bound(self.name, self.signature.encode(*args, **kwargs), self)
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Queue one run."""
         return self._unadorned.enqueue(*args, **kwargs)
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Queue one run."""
         return await self._unadorned.aenqueue(*args, **kwargs)
 

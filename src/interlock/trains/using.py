@@ -38,17 +38,17 @@ class Using(Generic[P, T]):
         self._key = None if key is None else checked_name("key", key)
         self._group = None if group is None else name_of("group", group)
 
-    def order(self, *args: P.args, **kwargs: P.kwargs) -> Order:
+    def order(self, /, *args: P.args, **kwargs: P.kwargs) -> Order:
         """The run as it would be queued, checked now."""
         bound = self._train.bind(*args, **kwargs)
         return Order(bound, delay=self._delay, priority=self._priority, key=self._key, group=self._group)
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Queue one run."""
         [handle] = self._gateway.enqueue(self._conn, [self.order(*args, **kwargs)])
         return handle
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Handle[T]:
         """Queue one run."""
         [handle] = await self._gateway.aenqueue(self._conn, [self.order(*args, **kwargs)])
         return handle

@@ -1,0 +1,160 @@
+"""Pydantic models as inputs and outputs."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import pydantic
+import pytest
+
+from interlock.errors import InvalidInput, InvalidOutput, InvalidTrain
+from interlock.trains.registry import Registry
+from interlock.trains.run import run_train
+
+T = TypeVar("T")
+
+
+class User(pydantic.BaseModel):
+    name: str
+    joined: datetime = datetime(2026, 1, 1)  # noqa: DTZ001  a naive time must survive too
+    score: float | None = None
+
+
+class Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid")
+    at: datetime
+    raw: bytes
+
+
+class Aliased(pydantic.BaseModel):
+    value: int = pydantic.Field(default=0, validation_alias="readAs", serialization_alias="writtenAs")
+
+
+class Cat(pydantic.BaseModel):
+    meows: int
+
+
+class Dog(pydantic.BaseModel):
+    barks: int
+
+
+class Box(pydantic.BaseModel, Generic[T]):
+    content: T
+
+
+@dataclass
+class Team:
+    lead: User
+
+
+@pydantic.dataclasses.dataclass
+class Checked:
+    age: int = pydantic.Field(gt=0)
+
+
+ADA = User(name="Ada")
+
+
+def train_of(annotation):
+    def take(value) -> None: ...
+
+    take.__annotations__ |= {"value": annotation, "return": annotation}
+    return Registry().train(take)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (User, ADA),
+        (list[User], [ADA, User(name="Bob")]),
+        (dict[str, User], {"a": ADA}),
+        (User | None, None),
+        (User | None, ADA),
+        (Cat | Dog, Dog(barks=2)),
+        (Cat | Dog, Cat(meows=2)),
+        (Box[int], Box[int](content=3)),
+        (Strict, Strict(at=datetime(2026, 1, 2), raw=b"x")),  # noqa: DTZ001  see above
+        (Aliased, Aliased(readAs=7)),
+        (Team, Team(ADA)),
+        (Checked, Checked(3)),
+    ],
+)
+def test_a_model_comes_back_as_it_went_in(annotation, value):
+    train = train_of(annotation)
+    assert train.bind(value).value == {"value": value}
+    assert train.signature.decode_output(train.signature.encode_output(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "problem"),
+    [
+        (User, 3, "value: "),
+        (User, {"name": "Ada"}, "value: "),
+        (User, User.model_construct(name=3), "value: "),
+        (list[User], [ADA, None], "value[1]: "),
+        (User, User(name="\0"), "value.name: a NUL character"),
+        (User, User(name="x", score=float("nan")), "value.score: nan has no place"),
+    ],
+)
+def test_a_bad_model_is_refused_at_bind(annotation, value, problem):
+    with pytest.raises(InvalidInput) as refused:
+        train_of(annotation).bind(value)
+    assert refused.value.problem.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "raw", "problem"),
+    [
+        (User, b'{"value":{"name":3}}', "value.name: Input should be a valid string"),
+        (list[User], b'{"value":[{"name":3}]}', "value[0].name: Input should be a valid string"),
+        (User, b"{}", "parameter 'value' is missing"),
+        (Checked, b'{"value":{"age":0}}', "value.age: Input should be greater than 0"),
+    ],
+)
+async def test_a_model_is_checked_again_before_it_runs(annotation, raw, problem):
+    with pytest.raises(InvalidInput) as refused:
+        await run_train(train_of(annotation), raw)
+    assert refused.value.problem.startswith(problem)
+
+
+async def test_models_and_plain_types_mix_and_defaults_apply():
+    @Registry().train(name="mixed")
+    async def mixed(user: User, times: int, other: User | None = None) -> list[User]:
+        return [user] * times + ([other] if other else [])
+
+    out = await run_train(mixed, mixed.bind(ADA, 2).input)
+    assert mixed.signature.decode_output(out) == [ADA, ADA]
+
+
+def test_a_model_where_anything_is_allowed_is_written_as_its_data():
+    assert train_of(Any).bind({"who": Cat(meows=1)}).value == {"value": {"who": {"meows": 1}}}
+
+
+def test_a_wrong_output_is_named():
+    with pytest.raises(InvalidOutput, match="train 'take'"):
+        train_of(User).signature.encode_output({"name": "Ada"})
+
+
+def test_a_model_that_pydantic_cannot_describe_is_refused_at_declaration():
+    with pytest.raises(InvalidTrain, match="parameter 'value'"):
+        train_of(dict[str, User | type(sys)])
+
+
+def test_the_schema_holds_the_models_with_references_that_resolve():
+    schema = train_of(list[User]).signature.json_schema
+    assert schema["properties"]["value"]["items"] == {"$ref": "#/$defs/value.User"}
+    assert schema["$defs"]["value.User"]["required"] == ["name"]
+
+
+def test_pydantic_is_not_imported_for_those_who_do_not_use_it():
+    code = """
+import sys
+from interlock.trains.registry import Registry
+from interlock.trains import run
+def f(a: int, b: list[str]) -> dict[str, int]: ...
+Registry().train(f).bind(1, ["x"])
+assert "pydantic" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
