@@ -119,9 +119,16 @@ class Process:
     def _answered(self, message: Message | None, kind: str, timeout: float) -> Message:
         if message is not None:
             return message
-        state = f"ended with {self.returncode}" if self._mailbox.closed else f"said nothing of it for {timeout} s"
+        state = f"ended with {self._exit_code()}" if self._mailbox.closed else f"said nothing of it for {timeout} s"
         tails = "\n".join(f"--- {stream}\n{self.output(stream)[-TAIL:]}" for stream in ("stdout", "stderr"))
         raise NeverHappenedError(f"no message {kind!r}: {self.name} {state}\n{tails}")
+
+    def _exit_code(self) -> int | str:
+        """Its output closes a moment before it can be reaped; a child that closed its output itself may live on."""
+        try:
+            return self._popen.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return "its output closed, but still running"
 
     def _read(self) -> None:
         assert self._popen.stdout is not None

@@ -1,7 +1,8 @@
 """One short folder per test run, shared by all its processes.
 
 pytest's own temporary folders belong to the caller alone, and PostgreSQL does not run as root: the unprivileged account
-that serves instead must be able to reach its data.
+that serves instead must be able to reach its data. The name carries the process id of the run, so that the next run
+removes what a killed one left behind.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _KEY = "interlock_run_folder"
 VARIABLE = "INTERLOCK_TEST_RUN_FOLDER"
+_PREFIX = "interlock-tests-"
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -29,7 +31,8 @@ def open_folder(config: pytest.Config) -> None:
     if is_worker(config):
         folder = config.workerinput[_KEY]
     else:
-        folder = tempfile.mkdtemp(prefix="interlock-tests-")
+        _remove_abandoned()
+        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
         Path(folder).chmod(0o755)
     os.environ[VARIABLE] = folder
 
@@ -44,3 +47,20 @@ def path() -> Path:
 
 def remove() -> None:
     shutil.rmtree(os.environ.pop(VARIABLE), ignore_errors=True)
+
+
+def _remove_abandoned() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not _exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
