@@ -10,7 +10,6 @@ import asyncio
 import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from interlock.errors import DatabaseUnavailable
 from interlock.store.address import describe_address
@@ -29,6 +28,7 @@ T = TypeVar("T")
 CONNECT_TIMEOUT = 5.0
 COMMAND_TIMEOUT = 30.0
 CONFLICT_RETRIES = 5
+UNREADABLE = "its address is not of the form postgresql://user:password@host:port/database, percent-encoded"
 _inherited: list[object] = []
 
 
@@ -41,9 +41,7 @@ class Database:
         self.where = describe_address(dsn)
         self._dsn = dsn
         self._pid = os.getpid()
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Future[asyncpg.Pool[Record]]] = (
-            WeakKeyDictionary()
-        )
+        self._pools: dict[asyncio.AbstractEventLoop, asyncio.Future[asyncpg.Pool[Record]]] = {}
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
@@ -109,10 +107,11 @@ class Database:
     async def _pool(self) -> asyncpg.Pool[Record]:
         if self._pid != os.getpid():
             _inherited.append(self._pools)
-            self._pools, self._pid = WeakKeyDictionary(), os.getpid()
+            self._pools, self._pid = {}, os.getpid()
         loop = asyncio.get_running_loop()
         pending = self._pools.get(loop)
         if pending is None:
+            self._drop_pools_of_closed_loops()
             pending = self._pools[loop] = asyncio.ensure_future(self._open())
         try:
             return await asyncio.shield(pending)
@@ -120,6 +119,12 @@ class Database:
             if pending.done() and self._pools.get(loop) is pending:
                 del self._pools[loop]
             raise
+
+    def _drop_pools_of_closed_loops(self) -> None:
+        """A closed event loop cannot close its pool; let go of, its sockets close when they are collected."""
+        for loop in tuple(self._pools):
+            if loop.is_closed():
+                self._pools.pop(loop, None)
 
     async def _open(self) -> asyncpg.Pool[Record]:
         import asyncpg  # noqa: PLC0415  the driver loads on first use
@@ -145,6 +150,9 @@ class Database:
 
         try:
             yield
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
+        except ValueError:
+            # The driver quotes the piece it could not read, which may be a piece of the password.
+            raise DatabaseUnavailable(where=self.where, reason=UNREADABLE) from None
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = str(error) or type(error).__name__
             raise DatabaseUnavailable(where=self.where, reason=reason) from error

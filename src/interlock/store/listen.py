@@ -56,14 +56,12 @@ class NoticeHub:
         self._wake = wake
 
     async def tick(self) -> timedelta:
-        if self._conn is None or self._conn.is_closed():
-            return await self._connect()
         try:
-            await self._conn.execute("select 1", timeout=self._probe_timeout)
-        except Exception:
+            return await self._check()
+        except Exception as error:
+            self._lost(error)
             await self.close()
             raise
-        return CHECK_INTERVAL if self.listening else await self._probe()
 
     async def close(self) -> None:
         conn, self._conn, self.listening = self._conn, None, False
@@ -72,31 +70,51 @@ class NoticeHub:
             with suppress(Exception):
                 await conn.close(timeout=1)
 
-    async def _connect(self) -> timedelta:
+    async def _check(self) -> timedelta:
+        if self._conn is None or self._conn.is_closed():
+            await self._connect()
+        else:
+            await self._conn.execute("select 1", timeout=self._probe_timeout)
+        return CHECK_INTERVAL if self.listening else await self._probe()
+
+    async def _connect(self) -> None:
         await self.close()
-        conn = await self._database.connect("listener")
-        self._conn = conn
+        conn = self._conn = await self._database.connect("listener")
         conn.add_termination_listener(self._terminated)
-        await conn.add_listener(self._channel, self._received)
-        return await self._probe()
+        async with asyncio.timeout(self._probe_timeout):
+            await conn.add_listener(self._channel, self._received)
 
     async def _probe(self) -> timedelta:
-        """Whether a notice that this process sends over another connection comes back."""
-        token, arrived = uuid4().hex, asyncio.Event()
-        self._probes[token] = arrived
-        try:
-            async with self._database.connection() as conn:
-                await notify_in(conn, self._database, [f"probe:{token}"])
-            await asyncio.wait_for(arrived.wait(), self._probe_timeout)
-        except TimeoutError:
+        if not await self._hears_itself():
             self._emit(PollingFallback(reason="a notice to ourselves did not arrive; is this a transaction pooler?"))
             return PROBE_AGAIN
-        finally:
-            del self._probes[token]
         self.listening = True
         self._emit(ListenReady())
         self._wake_everybody()
         return CHECK_INTERVAL
+
+    async def _hears_itself(self) -> bool:
+        """Whether a notice that this process sends over another connection comes back."""
+        token, arrived = uuid4().hex, asyncio.Event()
+        self._probes[token] = arrived
+        try:
+            await self._send_probe(token)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(arrived.wait(), self._probe_timeout)
+        finally:
+            del self._probes[token]
+        if self._conn is None or self._conn.is_closed():
+            raise ConnectionError("the connection ended")
+        return arrived.is_set()
+
+    async def _send_probe(self, token: str) -> None:
+        """Over a connection made for it: after a silent cut those of the pool may be dead without knowing it."""
+        conn = await self._database.connect("probe")
+        try:
+            async with asyncio.timeout(self._probe_timeout):
+                await notify_in(conn, self._database, [f"probe:{token}"])
+        finally:
+            await conn.close(timeout=1)
 
     def _received(self, _conn: object, _pid: int, _channel: str, payload: Any) -> None:
         topic, _, detail = str(payload).partition(":")
@@ -108,10 +126,13 @@ class NoticeHub:
             handler(detail)
 
     def _terminated(self, _conn: object) -> None:
+        self._lost(ConnectionError("the connection ended"))
+        self._wake()
+
+    def _lost(self, error: Exception) -> None:
         if self.listening:
             self.listening = False
-            self._emit(ListenLost(error=ConnectionError("the connection ended"), consecutive=1))
-        self._wake()
+            self._emit(ListenLost(error=error, consecutive=1))
 
     def _wake_everybody(self) -> None:
         for handlers in self._subscribers.values():

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from interlock.errors import SchemaAbsent, SchemaTooNew, SchemaTooOld
+from interlock.failpoints import reach
 from interlock.store.sql import Catalog, check_schema_name, put_schema
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ async def apply(conn: Connection, schema: str) -> Applied:
         before = await status(conn, schema)
         if before.state is SchemaState.TOO_NEW:
             before.ensure_usable()
+        await reach("migrate.before_script")
         if before.found < before.needed:
             await conn.execute(script(schema, after=before.found))
     return Applied(before.found, max(before.found, before.needed))

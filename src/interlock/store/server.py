@@ -80,5 +80,6 @@ def _server(row: Record) -> ServerRow:
         state=ServerState(row["state"]),
         started_at=row["started_at"],
         ended_at=row["ended_at"],
+        renewed_at=row["renewed_at"],
         heartbeat_age=row["heartbeat_age"],
     )

@@ -48,7 +48,7 @@ class Statement:
     psycopg: str
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
-        if len(values) != len(self.parameters):
+        if len(values) != len(self.parameters) or not all(name in values for name in self.parameters):
             raise TypeError(f"{self.name} takes {self.parameters}, got {tuple(values)}")
         return [values[name] for name in self.parameters]
 

@@ -1,4 +1,4 @@
-select id, name, app, roles, trains, tags, slots, host, pid, version, state, started_at, ended_at,
+select id, name, app, roles, trains, tags, slots, host, pid, version, state, started_at, ended_at, renewed_at,
        statement_timestamp() - renewed_at as heartbeat_age
 from /*schema*/server
 where state in ('alive', 'draining') or :all::boolean
