@@ -10,6 +10,7 @@ InterlockError
 │   ├── TrainWithoutApp
 │   ├── InvalidInput
 │   ├── InvalidOption
+│   ├── AppNotFound
 │   ├── PayloadTooLarge
 │   ├── DuplicateName
 │   ├── ChainMismatch
@@ -154,6 +155,15 @@ class InvalidOption(UsageError):
 
 
 @dataclass(kw_only=True, eq=False)
+class AppNotFound(UsageError):
+    found: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"no app at {self.found!r}: {self.problem}; name it as module:attribute, for example -a shop.jobs:app"
+
+
+@dataclass(kw_only=True, eq=False)
 class PayloadTooLarge(UsageError):
     what: str
     size: int
@@ -200,7 +210,10 @@ class DeclarationAfterStart(UsageError):
     what: str
 
     def __str__(self) -> str:
-        return f"{self.what} was declared after the app started; declare at import, or write at run time with put_schedule"
+        return (
+            f"{self.what} was declared after the app started;"
+            " declare at import, or write at run time with put_schedule"
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -209,7 +222,10 @@ class OwnedByAnotherApp(UsageError):
     owner: str
 
     def __str__(self) -> str:
-        return f"manifest {self.external_id!r} belongs to the app {self.owner!r}; choose another id or remove it there first"
+        return (
+            f"manifest {self.external_id!r} belongs to the app {self.owner!r};"
+            " choose another id or remove it there first"
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -270,7 +286,8 @@ class SchemaTooOld(SchemaError):
 
     def __str__(self) -> str:
         return (
-            f"schema {self.schema!r} is at version {self.found}, this code needs {self.needed}; run: interlock schema apply"
+            f"schema {self.schema!r} is at version {self.found}, this code needs {self.needed};"
+            " run: interlock schema apply"
         )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from interlock.errors import InvalidSchedule
 from interlock.model.wall_clock import (
     TICK,
-    clock_change_between,
+    end_of_first_pass,
     first_instant_from,
     instants_showing,
     wall_time,
@@ -125,7 +125,7 @@ def _next_appointment(fields: str, zone: ZoneInfo, after: datetime) -> datetime 
 def _next_beat(fields: str, zone: ZoneInfo, after: datetime) -> datetime | None:
     wall = wall_time(after, zone)
     fire = _first_beat(fields, zone, wall, after)
-    change = _end_of_first_pass(wall, zone, after)
+    change = end_of_first_pass(after, zone)
     if change is None or (fire is not None and fire < change):
         return fire
     # The wall clock is about to go back: what it shows next lies before what it shows now.
@@ -135,10 +135,3 @@ def _next_beat(fields: str, zone: ZoneInfo, after: datetime) -> datetime | None:
 def _first_beat(fields: str, zone: ZoneInfo, wall: datetime, after: datetime) -> datetime | None:
     showing = (at for match in _matches(fields, wall) for at in instants_showing(match, zone))
     return next((at for at in showing if at > after), None)
-
-
-def _end_of_first_pass(wall: datetime, zone: ZoneInfo, at: datetime) -> datetime | None:
-    passes = instants_showing(wall, zone)
-    if at == passes[-1]:
-        return None
-    return clock_change_between(passes[0], passes[-1], zone)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from interlock.errors import InvalidSchedule
 from interlock.model.wall_clock import (
     clock_change_between,
+    end_of_first_pass,
     first_instant_from,
     instant,
     instants_showing,
@@ -152,6 +153,9 @@ def _end_of(exclusion: Exclusion, zone: ZoneInfo, at: datetime) -> datetime | No
     """An instant after `at` up to which the exclusion certainly covers everything."""
     if isinstance(exclusion, Window):
         return _end_of_window(exclusion, zone, at)
+    going_back = end_of_first_pass(at, zone)
+    if going_back is not None:
+        return going_back  # just after midnight this may lead out of an excluded day, into the one before
     day = _first_day_after(exclusion, wall_time(at, zone))
     return None if day is None else _beginning_of(day, zone, at)
 

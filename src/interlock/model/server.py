@@ -45,6 +45,7 @@ class ServerRow:
     state: ServerState
     started_at: datetime
     ended_at: datetime | None
+    renewed_at: datetime
     heartbeat_age: timedelta
 
 

@@ -82,6 +82,12 @@ def _readings(wall: datetime, zone: ZoneInfo) -> tuple[datetime, datetime]:
     )
 
 
+def end_of_first_pass(at: datetime, zone: ZoneInfo) -> datetime | None:
+    """The instant at which clocks go back, when `at` is in an hour that they are about to show again."""
+    passes = instants_showing(wall_time(at, zone), zone)
+    return None if at == passes[-1] else clock_change_between(passes[0], passes[-1], zone)
+
+
 def same_offset(one: datetime, other: datetime, zone: ZoneInfo) -> bool:
     return one.astimezone(zone).utcoffset() == other.astimezone(zone).utcoffset()
 

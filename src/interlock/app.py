@@ -1,0 +1,191 @@
+"""The app: where settings, the database and the components of a server are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from interlock.observe.bus import Bus
+from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
+from interlock.runtime.keeper import Keeper
+from interlock.runtime.loop import Loop
+from interlock.runtime.notices import NoticeComponent
+from interlock.runtime.portal import portal
+from interlock.runtime.server import describe_server
+from interlock.runtime.supervisor import LoopComponent, Supervisor
+from interlock.settings import load_settings
+from interlock.store import migrate
+from interlock.store.database import Database
+from interlock.store.listen import NoticeHub
+from interlock.store.server import Servers
+from interlock.upkeep.retention import Retention
+from interlock.worker.recover import Recovery
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+
+    from interlock.embedded import EmbeddedServer
+    from interlock.model.server import ServerRow
+    from interlock.runtime.supervisor import Component
+
+
+class Interlock:
+    """One app: what it is called, where its database is, and what its servers run.
+
+    The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
+    folder. Every option of the settings reference may be passed by name.
+    """
+
+    def __init__(self, dsn: str | None = None, **options: Any) -> None:
+        self.settings = load_settings({"dsn": dsn, **options})
+        self.events = Bus()
+        self._embedded: EmbeddedServer | None = None
+        self._database: Database | None = None
+        self._pid = os.getpid()
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self.aopen()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        portal.call(self.aopen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        portal.call(self.aclose)
+
+    async def aopen(self) -> None:
+        """Be a client: the database is reachable and its schema is one that this code may use; nothing runs."""
+        if self._embedded_is_used():
+            await self.aapply_schema()
+            return
+        database = await self.adatabase()
+        async with database.connection() as conn:
+            await migrate.check(conn, self.settings.store.schema)
+
+    async def aclose(self) -> None:
+        if self._database is not None:
+            await self._database.close()
+        if self._embedded is not None and self._pid == os.getpid():
+            await asyncio.to_thread(self._embedded.stop)
+        self._embedded = self._database = None
+
+    async def adatabase(self) -> Database:
+        """The database, with the embedded server started if no other was named."""
+        async with self._opening:
+            if self._database is None or (self._embedded is not None and self._pid != os.getpid()):
+                self._pid = os.getpid()
+                dsn = self.settings.store.dsn or await self._start_embedded()
+                self._database = Database(dsn, self.settings.store)
+        return self._database
+
+    async def aapply_schema(self) -> migrate.Applied:
+        """Bring the schema to the version of this code."""
+        database = await self.adatabase()
+        async with database.connection() as conn:
+            applied = await migrate.apply(conn, self.settings.store.schema)
+        if applied.before != applied.after:
+            self.events.emit(
+                SchemaApplied(schema=self.settings.store.schema, from_version=applied.before, to_version=applied.after)
+            )
+        return applied
+
+    async def aservers(self, *, all: bool = False) -> list[ServerRow]:  # noqa: A002  as in the command's flag
+        """The servers that the registry knows, by default those that are alive or draining."""
+        database = await self.adatabase()
+        async with database.connection() as conn:
+            return await Servers(database.sql).list(conn, all=all)
+
+    def servers(self, *, all: bool = False) -> list[ServerRow]:  # noqa: A002  see aservers
+        """The blocking twin of `aservers`."""
+        return portal.call(self._aservers_by_flag, all)
+
+    @asynccontextmanager
+    async def running(self, roles: Iterable[str] = ()) -> AsyncGenerator[Keeper, None]:
+        """Run as a server until the block ends."""
+        supervisor, keeper = await self._server(roles)
+        await supervisor.start()
+        try:
+            yield keeper
+        finally:
+            await supervisor.stop()
+            await self.aclose()
+
+    async def arun(self, roles: Iterable[str] = ()) -> Supervisor:
+        """Run as a server until SIGTERM or SIGINT; a second signal forces."""
+        supervisor, _ = await self._server(roles)
+        try:
+            with supervisor.handle_signals():
+                await supervisor.run_until_stopped()
+        finally:
+            await self.aclose()
+        return supervisor
+
+    def run(self, roles: Iterable[str] = ()) -> None:
+        """Run as a server until SIGTERM; the blocking form of `arun`, for scripts."""
+        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+            runner.run(self.arun(roles))
+
+    async def _server(self, roles: Iterable[str]) -> tuple[Supervisor, Keeper]:
+        if self._embedded_is_used() or self.settings.store.schema_apply == "auto":
+            await self.aapply_schema()
+        else:
+            await self.aopen()
+        database, runtime = await self.adatabase(), self.settings.runtime
+        profile = describe_server(runtime, roles=roles, slots=0)
+        keeper = Keeper(database, profile, runtime, emit=self.events.emit)
+        components = self._components(database, keeper)
+        return Supervisor(components, emit=self.events.emit, shutdown_timeout=runtime.shutdown_timeout), keeper
+
+    def _components(self, database: Database, keeper: Keeper) -> Sequence[Component]:
+        """In the order of their start: what comes later relies on what comes before."""
+        emit, settings = self.events.emit, self.settings
+        recovery = Recovery(
+            database, judge=lambda: keeper.server, interval=settings.runtime.recovery_interval, emit=emit
+        )
+        retention = Retention(database, settings.upkeep)
+        return [
+            keeper,
+            NoticeComponent(NoticeHub(database, emit=emit), emit=emit),
+            LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
+            LoopComponent(Loop(retention.name, retention.tick, emit=emit)),
+        ]
+
+    def _embedded_is_used(self) -> bool:
+        return self.settings.store.dsn is None
+
+    async def _start_embedded(self) -> str:
+        from interlock.embedded import EmbeddedServer  # noqa: PLC0415  only those who named no database need it
+
+        began = time.monotonic()
+        self._embedded = EmbeddedServer(_embedded_folder())
+        dsn = await asyncio.to_thread(self._embedded.start)
+        took = timedelta(seconds=time.monotonic() - began)
+        port = int(dsn.rsplit(":", 1)[1].split("/")[0])
+        self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
+        return dsn
+
+    async def _aservers_by_flag(self, all: bool) -> list[ServerRow]:  # noqa: A002, FBT001  the portal passes positions
+        return await self.aservers(all=all)
+
+
+def _embedded_folder() -> Path | None:
+    chosen = os.environ.get("INTERLOCK_EMBEDDED_FOLDER")
+    return Path(chosen) if chosen else None
+
+
+def _fast_loop() -> Any:
+    try:
+        import uvloop  # noqa: PLC0415  where it exists
+    except ImportError:
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop

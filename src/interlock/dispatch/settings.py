@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchSettings:
+    """How much may be active, and how entries are handed over."""
+
+    job_dispatcher_polling_interval: timedelta = timedelta(seconds=2)
+    max_active_jobs: int | None = None
+    max_queued_jobs_per_cycle: int | None = 100
+    max_concurrent_dispatch: int = 1
+    max_dispatch_attempts: int = 5
+    exclude_from_max_active_jobs: tuple[str, ...] = ()
+    max_input_bytes: int = 1024 * 1024

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSettings:
+    """Where lock slots live."""
+
+    lock_backend: Literal["postgres", "redis", "memory"] = "postgres"
+    redis_url: str | None = None
+    lock_namespace: str | None = None
+    lock_ttl: timedelta = timedelta(seconds=30)

@@ -1,0 +1,38 @@
+"""What this process says of itself when it registers as a server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from interlock.model.server import ServerProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from interlock.runtime.settings import RuntimeSettings
+
+
+def describe_server(
+    settings: RuntimeSettings,
+    *,
+    roles: Iterable[str] = (),
+    trains: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    slots: int = 0,
+) -> ServerProfile:
+    """The name is stable between restarts (by default the host's), the id is drawn when it registers."""
+    host = socket.gethostname()
+    return ServerProfile(
+        name=settings.server_name or host,
+        host=host,
+        pid=os.getpid(),
+        version=metadata.version("interlock"),
+        app=settings.name,
+        roles=tuple(sorted(roles)),
+        trains=tuple(sorted(trains)),
+        tags=tuple(sorted(tags)),
+        slots=slots,
+    )

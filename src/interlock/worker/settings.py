@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How many jobs a worker runs, and how it ends them."""
+
+    worker_polling_interval: timedelta = timedelta(seconds=1)
+    worker_slots: int = 50
+    max_crashes: int = 3
+    max_output_bytes: int = 1024 * 1024
+    settle_window: timedelta = timedelta(milliseconds=5)
