@@ -1,0 +1,124 @@
+"""A pool belongs to one process and one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import textwrap
+import threading
+
+from interlock.store.database import Database
+from interlock.store.settings import StoreSettings
+from tests.harness.waiting import eventually
+
+FORK = """
+    import asyncio, os, sys
+    from interlock.store.database import Database
+    from interlock.store.settings import StoreSettings
+    from tests.harness.child import tell
+
+    door = Database(sys.argv[1], StoreSettings())
+    loop = asyncio.new_event_loop()
+
+    async def backend():
+        async with door.connection() as conn:
+            return await conn.fetchval("select pg_backend_pid()")
+
+    async def close():
+        await door.close()
+
+    before = loop.run_until_complete(backend())
+    if (child := os.fork()) == 0:
+        asyncio.set_event_loop(None)
+        child_loop = asyncio.new_event_loop()
+        tell("child", backend=child_loop.run_until_complete(backend()))
+        child_loop.run_until_complete(close())
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    tell("parent", before=before, after=loop.run_until_complete(backend()), status=status)
+    loop.run_until_complete(close())
+    loop.close()
+"""
+
+
+async def test_a_forked_child_opens_its_own_pool_and_the_parents_connection_still_works(fleet, database):
+    process = fleet.start(FORK, database)
+    child, parent = await process.expect("child"), await process.expect("parent")
+    assert child["backend"] != parent["before"] == parent["after"]
+    assert parent["status"] == 0
+    assert await process.wait() == 0
+
+
+def test_each_event_loop_has_its_own_pool(database):
+    door = Database(database, StoreSettings())
+    meet = threading.Barrier(2)
+    backends: list[set[int]] = []
+
+    async def use() -> None:
+        async with door.connection() as conn:
+            mine = {await conn.fetchval("SELECT pg_backend_pid()")}
+            await asyncio.to_thread(meet.wait, 10)
+        async with door.connection() as conn:
+            backends.append(mine | {await conn.fetchval("SELECT pg_backend_pid()")})
+        await door.close()
+
+    threads = [threading.Thread(target=lambda: asyncio.run(use())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(backends) == 2
+    assert len(backends[0]) == len(backends[1]) == 1
+    assert backends[0].isdisjoint(backends[1])
+
+
+async def test_many_first_users_share_one_pool(opened, database, connect):
+    door = opened(database, pool_size=2)
+
+    async def backend() -> int:
+        async with door.connection() as conn:
+            return await conn.fetchval("SELECT pg_backend_pid()")
+
+    assert len(set(await asyncio.gather(*(backend() for _ in range(20))))) <= 2
+
+
+MANY_LOOPS = """
+    import asyncio, gc, sys
+    from interlock.store.database import Database
+    from interlock.store.settings import StoreSettings
+    from tests.harness.child import tell
+
+    door = Database(sys.argv[1], StoreSettings())
+
+    async def use():
+        async with door.connection() as conn:
+            await conn.fetchval("select 1")
+
+    for _ in range(5):
+        asyncio.run(use())
+    gc.collect()
+    tell("used")
+    sys.stdin.read()
+"""
+
+
+async def test_event_loops_that_ended_without_closing_leave_at_most_the_last_connection(fleet, database, connect):
+    watcher = await connect(database)
+    process = fleet.command(sys.executable, "-c", textwrap.dedent(MANY_LOOPS), database, listens=True)
+    await process.expect("used")
+
+    async def at_most_the_last() -> bool:
+        return await watcher.fetchval(
+            "SELECT count(*) <= 1 FROM pg_stat_activity"
+            " WHERE application_name = 'interlock' AND datname = current_database()"
+        )
+
+    await eventually(at_most_the_last, 5, "the connections of ended loops are gone")
+
+
+async def test_the_door_can_be_used_again_after_it_was_closed(opened, database):
+    door = opened(database)
+    for _ in range(2):
+        async with door.connection() as conn:
+            assert await conn.fetchval("SELECT 1") == 1
+        await door.close()

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+import asyncpg
+import pytest
+
+from interlock.store import database as database_module
+from tests.harness.waiting import eventually
+
+
+@pytest.fixture
+async def two_rows(database, connect):
+    conn = await connect(database)
+    await conn.execute("CREATE TABLE pair (id int PRIMARY KEY, n int); INSERT INTO pair VALUES (1, 0), (2, 0)")
+    return conn
+
+
+async def cross_locks(door, log: list[str]) -> None:
+    """Two units of work that lock two rows in opposite orders, and meet in between on their first attempt."""
+    meet = [asyncio.Event(), asyncio.Event()]
+
+    async def work(conn, me: int) -> None:
+        log.append(f"attempt of {me}")
+        await conn.execute("SET LOCAL deadlock_timeout = '50ms'")
+        await conn.execute("UPDATE pair SET n = n + 1 WHERE id = $1", 1 + me)
+        meet[me].set()
+        await meet[1 - me].wait()
+        await conn.execute("UPDATE pair SET n = n + 1 WHERE id = $1", 2 - me)
+
+    await asyncio.gather(*(door.retrying(lambda conn, me=me: work(conn, me)) for me in (0, 1)))
+
+
+async def test_the_victim_of_a_deadlock_starts_over_and_both_succeed(opened, database, two_rows):
+    log: list[str] = []
+    await cross_locks(opened(database), log)
+    assert len(log) > 2
+    assert await two_rows.fetchval("SELECT array_agg(n) FROM pair") == [2, 2]
+
+
+async def test_control_without_retries_the_deadlock_surfaces(opened, database, two_rows, monkeypatch):
+    monkeypatch.setattr(database_module, "CONFLICT_RETRIES", 1)
+    with pytest.raises(asyncpg.DeadlockDetectedError):
+        await cross_locks(opened(database), [])
+
+
+async def test_another_error_is_not_tried_again(opened, database):
+    attempts = []
+
+    async def work(conn) -> None:
+        attempts.append(1)
+        await conn.execute("SELECT 1/0")
+
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await opened(database).retrying(work)
+    assert attempts == [1]
+
+
+async def test_a_transaction_that_raises_leaves_nothing(opened, database, two_rows):
+    door = opened(database)
+    with pytest.raises(ZeroDivisionError):
+        async with door.transaction() as conn:
+            await conn.execute("DELETE FROM pair")
+            raise ZeroDivisionError
+    assert await two_rows.fetchval("SELECT count(*) FROM pair") == 2
+
+
+STANDS_STILL = """
+    import asyncio, sys, time
+    from datetime import timedelta
+    from interlock.store.database import Database
+    from interlock.store.settings import StoreSettings
+    from tests.harness.child import tell
+
+    async def main():
+        door = Database(sys.argv[1], StoreSettings(tick_idle_timeout=timedelta(seconds=0.4)))
+        async with getattr(door, sys.argv[2])() as conn:
+            await conn.execute("UPDATE pair SET n = 1 WHERE id = 1")
+            tell("locked")
+            time.sleep(60)
+
+    asyncio.run(main())
+"""
+
+
+async def row_is_free(conn) -> bool:
+    return bool(await conn.fetch("SELECT id FROM pair WHERE id = 1 FOR UPDATE SKIP LOCKED"))
+
+
+async def test_a_tick_whose_process_stands_still_is_ended_by_the_server(database, two_rows, fleet):
+    process = fleet.start(STANDS_STILL, database, "tick")
+    await process.expect("locked")
+    start = time.monotonic()
+    process.stop()
+    assert not await row_is_free(two_rows)
+    await eventually(lambda: row_is_free(two_rows), 3)
+    assert time.monotonic() - start < 2
+    assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
+
+
+async def test_control_a_plain_transaction_keeps_its_locks_while_the_process_stands_still(database, two_rows, fleet):
+    process = fleet.start(STANDS_STILL, database, "transaction")
+    await process.expect("locked")
+    process.stop()
+    with pytest.raises(AssertionError):
+        await eventually(lambda: row_is_free(two_rows), 1.5)
+
+
+async def test_a_tick_ends_a_statement_that_takes_too_long_or_waits_too_long(opened, database, two_rows):
+    door = opened(database, tick_statement_timeout=timedelta(seconds=0.2))
+    with pytest.raises(asyncpg.QueryCanceledError):
+        async with door.tick() as conn:
+            await conn.execute("SELECT pg_sleep(20)")
+    async with two_rows.transaction():
+        await two_rows.execute("UPDATE pair SET n = 7")
+        with pytest.raises((asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError)):
+            async with door.tick() as conn:
+                await conn.execute("UPDATE pair SET n = 8")
+
+
+async def test_the_limits_of_a_tick_end_with_it(opened, database):
+    door = opened(database, pool_size=1)
+    names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout")
+    async with door.connection() as conn:
+        before = [await conn.fetchval(f"SHOW {name}") for name in names]
+    async with door.tick() as conn:
+        assert [await conn.fetchval(f"SHOW {name}") for name in names[:3]] == ["10s", "10s", "3s"]
+    async with door.connection() as conn:
+        assert [await conn.fetchval(f"SHOW {name}") for name in names] == before
