@@ -65,7 +65,9 @@ async def test_two_schemas_live_side_by_side_with_the_same_objects(conn):
 
 
 async def test_a_failed_migration_leaves_nothing_behind(conn, monkeypatch):
-    broken = migrate.Migration(2, "0002_broken", "-- oldest-code: 1\ncreate table /*schema*/late (a integer);\nselect 1/0;")
+    broken = migrate.Migration(
+        2, "0002_broken", "-- oldest-code: 1\ncreate table /*schema*/late (a integer);\nselect 1/0;"
+    )
     monkeypatch.setattr(migrate, "migrations", lambda real=migrate.migrations(): (*real, broken))
     with pytest.raises(asyncpg.DivisionByZeroError):
         await apply(conn, "interlock")
@@ -79,7 +81,9 @@ async def test_only_what_is_missing_is_applied(conn, monkeypatch):
         code_version() + 1, "9999_later", "-- oldest-code: 1\ncreate table /*schema*/late (a integer);"
     )
     monkeypatch.setattr(migrate, "migrations", lambda real=migrate.migrations(): (*real, later))
-    with pytest.raises(SchemaTooOld, match=f"is at version {later.version - 1}, this code needs {later.version}; run: "):
+    with pytest.raises(
+        SchemaTooOld, match=f"is at version {later.version - 1}, this code needs {later.version}; run: "
+    ):
         await check(conn, "interlock")
     assert (await apply(conn, "interlock")).before == later.version - 1
     assert await versions(conn) == list(range(1, later.version + 1))

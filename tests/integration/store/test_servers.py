@@ -14,7 +14,15 @@ from interlock.model.server import ServerProfile
 
 async def test_a_server_registers_with_all_it_says_of_itself(registry):
     profile = ServerProfile(
-        name="one", host="h", pid=7, version="1.2", app="billing", roles=("worker",), trains=("a", "b"), tags=("gpu",), slots=5
+        name="one",
+        host="h",
+        pid=7,
+        version="1.2",
+        app="billing",
+        roles=("worker",),
+        trains=("a", "b"),
+        tags=("gpu",),
+        slots=5,
     )
     remaining = await registry.servers.register(registry.conn, id := uuid4(), profile, timedelta(seconds=10))  # noqa: A001  the row's own word
     assert timedelta(seconds=9) < remaining <= timedelta(seconds=10)
