@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
@@ -47,7 +48,7 @@ class Interlock:
         self._embedded: EmbeddedServer | None = None
         self._database: Database | None = None
         self._pid = os.getpid()
-        self._opening = asyncio.Lock()
+        self._opening = threading.Lock()
 
     async def __aenter__(self) -> Self:
         await self.aopen()
@@ -65,12 +66,11 @@ class Interlock:
 
     async def aopen(self) -> None:
         """Be a client: the database is reachable and its schema is one that this code may use; nothing runs."""
-        if self._embedded_is_used():
-            await self.aapply_schema()
-            return
-        database = await self.adatabase()
-        async with database.connection() as conn:
-            await migrate.check(conn, self.settings.store.schema)
+        try:
+            await self._ensure_schema(apply=self._embedded_is_used())
+        except BaseException:
+            await self.aclose()
+            raise
 
     async def aclose(self) -> None:
         if self._database is not None:
@@ -81,12 +81,9 @@ class Interlock:
 
     async def adatabase(self) -> Database:
         """The database, with the embedded server started if no other was named."""
-        async with self._opening:
-            if self._database is None or (self._embedded is not None and self._pid != os.getpid()):
-                self._pid = os.getpid()
-                dsn = self.settings.store.dsn or await self._start_embedded()
-                self._database = Database(dsn, self.settings.store)
-        return self._database
+        if self._database is None or self._inherits_embedded():
+            await asyncio.to_thread(self._open)
+        return cast("Database", self._database)
 
     async def aapply_schema(self) -> migrate.Applied:
         """Bring the schema to the version of this code."""
@@ -107,23 +104,25 @@ class Interlock:
 
     def servers(self, *, all: bool = False) -> list[ServerRow]:  # noqa: A002  see aservers
         """The blocking twin of `aservers`."""
-        return portal.call(self._aservers_by_flag, all)
+        return portal.call(self.aservers, all=all)
 
     @asynccontextmanager
     async def running(self, roles: Iterable[str] = ()) -> AsyncGenerator[Keeper, None]:
         """Run as a server until the block ends."""
-        supervisor, keeper = await self._server(roles)
-        await supervisor.start()
         try:
-            yield keeper
+            supervisor, keeper = await self._server(roles)
+            await supervisor.start()
+            try:
+                yield keeper
+            finally:
+                await supervisor.stop()
         finally:
-            await supervisor.stop()
             await self.aclose()
 
     async def arun(self, roles: Iterable[str] = ()) -> Supervisor:
         """Run as a server until SIGTERM or SIGINT; a second signal forces."""
-        supervisor, _ = await self._server(roles)
         try:
+            supervisor, _ = await self._server(roles)
             with supervisor.handle_signals():
                 await supervisor.run_until_stopped()
         finally:
@@ -136,15 +135,20 @@ class Interlock:
             runner.run(self.arun(roles))
 
     async def _server(self, roles: Iterable[str]) -> tuple[Supervisor, Keeper]:
-        if self._embedded_is_used() or self.settings.store.schema_apply == "auto":
-            await self.aapply_schema()
-        else:
-            await self.aopen()
+        await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
         profile = describe_server(runtime, roles=roles, slots=0)
         keeper = Keeper(database, profile, runtime, emit=self.events.emit)
         components = self._components(database, keeper)
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=runtime.shutdown_timeout), keeper
+
+    async def _ensure_schema(self, *, apply: bool) -> None:
+        if apply:
+            await self.aapply_schema()
+            return
+        database = await self.adatabase()
+        async with database.connection() as conn:
+            await migrate.check(conn, self.settings.store.schema)
 
     def _components(self, database: Database, keeper: Keeper) -> Sequence[Component]:
         """In the order of their start: what comes later relies on what comes before."""
@@ -163,19 +167,26 @@ class Interlock:
     def _embedded_is_used(self) -> bool:
         return self.settings.store.dsn is None
 
-    async def _start_embedded(self) -> str:
+    def _inherits_embedded(self) -> bool:
+        """Whether this is a forked child, which has to become a user of the embedded server itself."""
+        return self._embedded is not None and self._pid != os.getpid()
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._database is None or self._inherits_embedded():
+                self._pid = os.getpid()
+                self._database = Database(self.settings.store.dsn or self._start_embedded(), self.settings.store)
+
+    def _start_embedded(self) -> str:
         from interlock.embedded import EmbeddedServer  # noqa: PLC0415  only those who named no database need it
 
         began = time.monotonic()
         self._embedded = EmbeddedServer(_embedded_folder())
-        dsn = await asyncio.to_thread(self._embedded.start)
+        dsn = self._embedded.start()
         took = timedelta(seconds=time.monotonic() - began)
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
         self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
         return dsn
-
-    async def _aservers_by_flag(self, all: bool) -> list[ServerRow]:  # noqa: A002, FBT001  the portal passes positions
-        return await self.aservers(all=all)
 
 
 def _embedded_folder() -> Path | None:

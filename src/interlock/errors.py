@@ -211,8 +211,7 @@ class DeclarationAfterStart(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"{self.what} was declared after the app started;"
-            " declare at import, or write at run time with put_schedule"
+            f"{self.what} was declared after the app started; declare at import, or write at run time with put_schedule"
         )
 
 

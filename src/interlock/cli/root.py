@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from importlib import import_module
@@ -54,11 +55,17 @@ def root(ctx: click.Context, /, **options: Any) -> None:
 
 
 def run() -> None:
-    """Every error of ours is one line on stderr and the exit code of its kind; a traceback only with --debug."""
+    """Every error is one line on stderr and the exit code of its kind; a traceback only with --debug."""
     try:
         root(prog_name="interlock")
     except InterlockError as error:
-        if "--debug" in sys.argv:
-            traceback.print_exc()
-        click.echo(f"interlock: {error}", err=True)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except Exception as error:  # noqa: BLE001  users see one line, whatever it is
+        _fail(f"{type(error).__name__}: {error}", 1)
+
+
+def _fail(text: str, exit_code: int) -> None:
+    if "--debug" in sys.argv or os.environ.get("INTERLOCK_DEBUG"):
+        traceback.print_exc()
+    click.echo(f"interlock: {text}", err=True)
+    sys.exit(exit_code)

@@ -24,7 +24,7 @@ from interlock.observe.events.server import (
     ServerGone,
     ServerRegistered,
 )
-from interlock.runtime.loop import Loop, LoopBackoff
+from interlock.runtime.loop import Alarm, Loop, LoopBackoff
 from interlock.store.server import Servers
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Keeper:
         self._failures = 0
         self._draining = False
         self._listeners: list[Callable[[UUID], None]] = []
-        self._loop = self._new_loop()
+        self._loop, self._ended = self._new_loop(), Alarm()
         self._thread: threading.Thread | None = None
         self._pid = 0
 
@@ -73,30 +73,41 @@ class Keeper:
         return self._pid == os.getpid() and self._thread is not None and self._thread.is_alive()
 
     async def start(self) -> None:
-        """Returns once the server is registered; raises what prevented it."""
-        await asyncio.to_thread(self._begin)
+        """Returns once the server is registered; raises what prevented it, and holds nothing then."""
+        self._loop, self._ended, self._pid = self._new_loop(), Alarm(), os.getpid()
+        try:
+            await asyncio.to_thread(self._begin)
+        except asyncio.CancelledError:
+            self._loop.stop()  # the thread may register all the same, and then leaves at once
+            raise
 
     async def run(self) -> None:
-        thread = self._thread
-        while thread is not None and thread.is_alive():
-            await asyncio.to_thread(thread.join, 0.5)
+        await self._ended.wait()
 
     def stop(self) -> None:
         self._loop.stop()
 
     def _begin(self) -> None:
-        self._loop, self._pid = self._new_loop(), os.getpid()
         ready: _Ready = _Ready()
-        self._thread = threading.Thread(target=self._serve, args=(ready,), name="interlock-keeper", daemon=True)
-        self._thread.start()
-        ready.wait()
+        self._thread = thread = threading.Thread(
+            target=self._serve, args=(ready,), name="interlock-keeper", daemon=True
+        )
+        thread.start()
+        try:
+            ready.wait()
+        except BaseException:
+            thread.join()
+            raise
 
     def _new_loop(self) -> Loop:
         backoff = LoopBackoff(max=min(self._settings.heartbeat, timedelta(seconds=2)))
         return Loop(self.name, self.tick, emit=self._emit, first_delay=self._settings.heartbeat, backoff=backoff)
 
     def _serve(self, ready: _Ready) -> None:
-        asyncio.run(self._keep(ready))
+        try:
+            asyncio.run(self._keep(ready))
+        finally:
+            self._ended.set()
 
     async def _keep(self, ready: _Ready) -> None:
         try:
@@ -137,9 +148,9 @@ class Keeper:
         if self.server is None:
             await self._register()
             return
-        asked = time.monotonic()
-        async with asyncio.timeout(self._settings.heartbeat.total_seconds()):
-            remaining = await self._servers.renew_if_held(await self._connected(), self.server)
+        conn, asked = await self._connected(), time.monotonic()
+        async with self._in_time():
+            remaining = await self._servers.renew_if_held(conn, self.server)
         if remaining is None:
             await self._lost(self.server)
         else:
@@ -155,7 +166,8 @@ class Keeper:
     async def _register(self) -> None:
         asked, server = time.monotonic(), uuid4()
         conn = await self._connected()
-        remaining = await self._servers.register(conn, server, self.profile, self._settings.lease)
+        async with self._in_time():
+            remaining = await self._servers.register(conn, server, self.profile, self._settings.lease)
         self.server, self._valid_until = server, asked + remaining.total_seconds()
         self._emit(ServerRegistered(server=server, name=self.profile.name))
         if self._draining:
@@ -176,6 +188,10 @@ class Keeper:
         if self._conn is None or self._conn.is_closed():
             self._conn = await self._database.connect("keeper")
         return self._conn
+
+    def _in_time(self) -> asyncio.Timeout:
+        """A line that went dead says nothing: an answer that takes longer than a heartbeat is none."""
+        return asyncio.timeout(self._settings.heartbeat.total_seconds())
 
     async def _disconnect(self) -> None:
         conn, self._conn = self._conn, None

@@ -154,5 +154,5 @@ class Database:
             # The driver quotes the piece it could not read, which may be a piece of the password.
             raise DatabaseUnavailable(where=self.where, reason=UNREADABLE) from None
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-            reason = str(error) or type(error).__name__
+            reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
             raise DatabaseUnavailable(where=self.where, reason=reason) from error
