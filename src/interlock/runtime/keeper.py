@@ -11,21 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
-from interlock.observe.events.server import (
-    LeaseLostByServer,
-    LeaseRenewalFailed,
-    ServerDraining,
-    ServerGone,
-    ServerRegistered,
-)
+from interlock.observe.events.server import LeaseRenewalFailed, ServerDraining
+from interlock.runtime.lease import ServerLease
 from interlock.runtime.loop import Alarm, Loop, LoopBackoff
-from interlock.store.server import Servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +25,7 @@ if TYPE_CHECKING:
     from interlock.model.server import ServerProfile
     from interlock.observe.bus import Emit
     from interlock.runtime.settings import RuntimeSettings
-    from interlock.store.connection import Connection
     from interlock.store.database import Database
-
-LEAVING = 2.0  # seconds to say goodbye in; a server that cannot is found by its lease
 
 
 class Keeper:
@@ -46,27 +34,27 @@ class Keeper:
     name = "keeper"
 
     def __init__(self, database: Database, profile: ServerProfile, settings: RuntimeSettings, *, emit: Emit) -> None:
-        self.server: UUID | None = None
         self.profile = profile
         self._database, self._settings, self._emit = database, settings, emit
-        self._servers = Servers(database.sql)
-        self._conn: Connection | None = None
-        self._valid_until = 0.0
+        self._lease = ServerLease(database, profile, settings, emit=emit)
         self._failures = 0
-        self._draining = False
-        self._listeners: list[Callable[[UUID], None]] = []
         self._loop, self._ended = self._new_loop(), Alarm()
         self._thread: threading.Thread | None = None
-        self._pid = 0
+        self._pid = os.getpid()
+
+    @property
+    def server(self) -> UUID | None:
+        """The id under which this process is registered now."""
+        return self._lease.server
 
     @property
     def remaining(self) -> timedelta:
         """How much of the lease is left by this process's own clock."""
-        return timedelta(seconds=max(self._valid_until - time.monotonic(), 0))
+        return self._lease.remaining
 
     def on_lost(self, listener: Callable[[UUID], None]) -> None:
         """Call this, from the keeper's thread, with the id whose lease was lost."""
-        self._listeners.append(listener)
+        self._lease.on_lost(listener)
 
     def lives_here(self) -> bool:
         """False in a child that inherited the keeper through a fork: the thread stayed behind."""
@@ -74,6 +62,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Returns once the server is registered; raises what prevented it, and holds nothing then."""
+        self._lease.disown_inherited()
         self._loop, self._ended, self._pid = self._new_loop(), Alarm(), os.getpid()
         try:
             await asyncio.to_thread(self._begin)
@@ -85,7 +74,34 @@ class Keeper:
         await self._ended.wait()
 
     def stop(self) -> None:
-        self._loop.stop()
+        if self._pid == os.getpid():
+            self._loop.stop()
+
+    async def tick(self) -> timedelta:
+        """One heartbeat."""
+        try:
+            await self._lease.renew()
+        except Exception as error:
+            self._failures += 1
+            if self.server is not None:
+                self._emit(self._renewal_failed(self.server, error))
+            await self._lease.disconnect()
+            raise
+        self._failures = 0
+        return self._settings.heartbeat
+
+    async def drain(self) -> None:
+        """From now on the registry says that this server takes no new work."""
+        self._lease.draining = True
+        if self.server is None:
+            return
+        async with self._database.connection() as conn:
+            if await self._lease.servers.drain_if_alive(conn, self.server):
+                self._emit(ServerDraining(server=self.server, name=self.profile.name))
+
+    def _new_loop(self) -> Loop:
+        backoff = LoopBackoff(max=min(self._settings.heartbeat, timedelta(seconds=2)))
+        return Loop(self.name, self.tick, emit=self._emit, first_delay=self._settings.heartbeat, backoff=backoff)
 
     def _begin(self) -> None:
         ready: _Ready = _Ready()
@@ -99,10 +115,6 @@ class Keeper:
             thread.join()
             raise
 
-    def _new_loop(self) -> Loop:
-        backoff = LoopBackoff(max=min(self._settings.heartbeat, timedelta(seconds=2)))
-        return Loop(self.name, self.tick, emit=self._emit, first_delay=self._settings.heartbeat, backoff=backoff)
-
     def _serve(self, ready: _Ready) -> None:
         try:
             asyncio.run(self._keep(ready))
@@ -111,93 +123,16 @@ class Keeper:
 
     async def _keep(self, ready: _Ready) -> None:
         try:
-            await self._register()
+            await self._lease.register()
         except BaseException as error:  # noqa: BLE001  handed to the thread that waits in `start`
-            await self._disconnect()
+            await self._lease.disconnect()
             ready.failed(error)
             return
         ready.set()
         try:
             await self._loop.run()
         finally:
-            await self._leave()
-
-    async def tick(self) -> timedelta:
-        """One heartbeat."""
-        try:
-            await self._renew()
-        except Exception as error:
-            self._failures += 1
-            if self.server is not None:
-                self._emit(self._renewal_failed(self.server, error))
-            await self._disconnect()
-            raise
-        self._failures = 0
-        return self._settings.heartbeat
-
-    async def drain(self) -> None:
-        """From now on the registry says that this server takes no new work."""
-        self._draining = True
-        if self.server is None:
-            return
-        async with self._database.connection() as conn:
-            if await self._servers.drain_if_alive(conn, self.server):
-                self._emit(ServerDraining(server=self.server, name=self.profile.name))
-
-    async def _renew(self) -> None:
-        if self.server is None:
-            await self._register()
-            return
-        conn, asked = await self._connected(), time.monotonic()
-        async with self._in_time():
-            remaining = await self._servers.renew_if_held(conn, self.server)
-        if remaining is None:
-            await self._lost(self.server)
-        else:
-            self._valid_until = asked + remaining.total_seconds()
-
-    async def _lost(self, server: UUID) -> None:
-        self._emit(LeaseLostByServer(server=server, name=self.profile.name))
-        self.server, self._valid_until = None, 0.0
-        for listener in self._listeners:
-            listener(server)
-        await self._register()
-
-    async def _register(self) -> None:
-        asked, server = time.monotonic(), uuid4()
-        conn = await self._connected()
-        async with self._in_time():
-            remaining = await self._servers.register(conn, server, self.profile, self._settings.lease)
-        self.server, self._valid_until = server, asked + remaining.total_seconds()
-        self._emit(ServerRegistered(server=server, name=self.profile.name))
-        if self._draining:
-            await self._servers.drain_if_alive(conn, server)
-
-    async def _leave(self) -> None:
-        with suppress(Exception):
-            async with asyncio.timeout(LEAVING):
-                conn = await self._connected()
-                if self.server is not None:
-                    await self._servers.drain_if_alive(conn, self.server)
-                    if await self._servers.leave_if_draining(conn, self.server):
-                        self._emit(ServerGone(server=self.server, name=self.profile.name))
-        self.server, self._valid_until = None, 0.0
-        await self._disconnect()
-
-    async def _connected(self) -> Connection:
-        if self._conn is None or self._conn.is_closed():
-            self._conn = await self._database.connect("keeper")
-        return self._conn
-
-    def _in_time(self) -> asyncio.Timeout:
-        """A line that went dead says nothing: an answer that takes longer than a heartbeat is none."""
-        return asyncio.timeout(self._settings.heartbeat.total_seconds())
-
-    async def _disconnect(self) -> None:
-        conn, self._conn = self._conn, None
-        if conn is not None:
-            with suppress(Exception):
-                await conn.close(timeout=1)
+            await self._lease.leave()
 
     def _renewal_failed(self, server: UUID, error: Exception) -> LeaseRenewalFailed:
         return LeaseRenewalFailed(

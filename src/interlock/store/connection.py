@@ -12,3 +12,11 @@ if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[Record] | PoolConnectionProxy[Record]
 else:
     Record = Connection = Any
+
+_inherited: list[object] = []
+
+
+def set_aside(inherited: object) -> None:
+    """Keep what came through a fork, untouched: closing or collecting it would speak on sockets of the parent."""
+    if inherited is not None:
+        _inherited.append(inherited)

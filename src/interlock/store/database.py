@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.errors import DatabaseUnavailable
 from interlock.store.address import describe_address
+from interlock.store.connection import set_aside
 from interlock.store.sql import Catalog
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ CONNECT_TIMEOUT = 5.0
 COMMAND_TIMEOUT = 30.0
 CONFLICT_RETRIES = 5
 UNREADABLE = "its address is not of the form postgresql://user:password@host:port/database, percent-encoded"
-_inherited: list[object] = []
 
 
 class Database:
@@ -95,8 +95,10 @@ class Database:
 
     async def close(self) -> None:
         """Close the pool of the running event loop."""
+        if self._pid != os.getpid():
+            return
         pending = self._pools.pop(asyncio.get_running_loop(), None)
-        if pending is None or self._pid != os.getpid():
+        if pending is None:
             return
         pool = await pending
         try:
@@ -106,7 +108,7 @@ class Database:
 
     async def _pool(self) -> asyncpg.Pool[Record]:
         if self._pid != os.getpid():
-            _inherited.append(self._pools)
+            set_aside(self._pools)
             self._pools, self._pid = {}, os.getpid()
         loop = asyncio.get_running_loop()
         pending = self._pools.get(loop)

@@ -9,12 +9,14 @@ because what was sent in between is gone.
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from interlock.observe.events.store import ListenLost, ListenReady, PollingFallback
+from interlock.store.connection import set_aside
 from interlock.store.notify import channel_of, notify_in
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class NoticeHub:
         self._channel = channel_of(database.settings.schema)
         self._probe_timeout = probe_timeout.total_seconds()
         self._conn: asyncpg.Connection[Record] | None = None
+        self._pid = os.getpid()
         self._subscribers: dict[str, list[Callable[[str], None]]] = {}
         self._probes: dict[str, asyncio.Event] = {}
         self._wake: Callable[[], None] = lambda: None
@@ -64,6 +67,7 @@ class NoticeHub:
             raise
 
     async def close(self) -> None:
+        self._disown_inherited()
         conn, self._conn, self.listening = self._conn, None, False
         if conn is not None and not conn.is_closed():
             conn.remove_termination_listener(self._terminated)
@@ -71,11 +75,18 @@ class NoticeHub:
                 await conn.close(timeout=1)
 
     async def _check(self) -> timedelta:
+        self._disown_inherited()
         if self._conn is None or self._conn.is_closed():
             await self._connect()
         else:
             await self._conn.execute("select 1", timeout=self._probe_timeout)
         return CHECK_INTERVAL if self.listening else await self._probe()
+
+    def _disown_inherited(self) -> None:
+        """In a forked child: the parent goes on listening on its connection, the child opens its own."""
+        if self._pid != os.getpid():
+            set_aside(self._conn)
+            self._conn, self.listening, self._pid = None, False, os.getpid()
 
     async def _connect(self) -> None:
         await self.close()

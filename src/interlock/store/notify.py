@@ -44,13 +44,18 @@ class Notifier:
     def notify(self, payload: str) -> None:
         """Call only once the rows are committed."""
         self._waiting[payload] = None
-        if self._sending is None or self._sending.done():
+        if not self._is_sending():
             self._sending = asyncio.create_task(self._send_until_quiet(), name="notices")
 
     async def close(self) -> None:
         """What waits is sent first."""
-        if self._sending is not None:
+        if self._sending is not None and self._is_sending():
             await self._sending
+
+    def _is_sending(self) -> bool:
+        """Not so when the sending task stayed behind in another event loop, or in the parent of this process."""
+        sending = self._sending
+        return sending is not None and not sending.done() and sending.get_loop() is asyncio.get_running_loop()
 
     async def _send_until_quiet(self) -> None:
         while self._waiting:

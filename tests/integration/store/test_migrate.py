@@ -12,7 +12,8 @@ CATALOG = """
 SELECT 'column' AS kind, c.relname AS owner, a.attname AS name,
        concat_ws(' ', format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid),
                  a.attidentity, a.attgenerated, c.relkind, c.reloptions) AS definition
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (c.oid, a.attnum)
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+LEFT JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (c.oid, a.attnum)
 WHERE c.relnamespace = $1::regnamespace AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT 'constraint', conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
@@ -43,6 +44,14 @@ async def pretend(conn: asyncpg.Connection, version: int, oldest_code: int) -> N
     await conn.execute("INSERT INTO interlock.schema_version VALUES ($1, 'later', $2)", version, oldest_code)
 
 
+def add_migration(monkeypatch, text: str) -> migrate.Migration:
+    """From now on this code ships one more migration."""
+    later = migrate.Migration(code_version() + 1, f"{code_version() + 1:04}_later", f"-- oldest-code: 1\n{text}")
+    shipped = (*migrate.migrations(), later)
+    monkeypatch.setattr(migrate, "migrations", lambda: shipped)
+    return later
+
+
 async def test_an_empty_database_is_brought_to_this_codes_version_and_a_second_time_changes_nothing(conn):
     first = await apply(conn, "interlock")
     before = await catalog(conn, "interlock")
@@ -65,10 +74,7 @@ async def test_two_schemas_live_side_by_side_with_the_same_objects(conn):
 
 
 async def test_a_failed_migration_leaves_nothing_behind(conn, monkeypatch):
-    broken = migrate.Migration(
-        2, "0002_broken", "-- oldest-code: 1\ncreate table /*schema*/late (a integer);\nselect 1/0;"
-    )
-    monkeypatch.setattr(migrate, "migrations", lambda real=migrate.migrations(): (*real, broken))
+    add_migration(monkeypatch, "create table /*schema*/late (a integer);\nselect 1/0;")
     with pytest.raises(asyncpg.DivisionByZeroError):
         await apply(conn, "interlock")
     assert (await status(conn, "interlock")).state is SchemaState.ABSENT
@@ -77,10 +83,7 @@ async def test_a_failed_migration_leaves_nothing_behind(conn, monkeypatch):
 
 async def test_only_what_is_missing_is_applied(conn, monkeypatch):
     await apply(conn, "interlock")
-    later = migrate.Migration(
-        code_version() + 1, "9999_later", "-- oldest-code: 1\ncreate table /*schema*/late (a integer);"
-    )
-    monkeypatch.setattr(migrate, "migrations", lambda real=migrate.migrations(): (*real, later))
+    later = add_migration(monkeypatch, "create table /*schema*/late (a integer);")
     with pytest.raises(
         SchemaTooOld, match=f"is at version {later.version - 1}, this code needs {later.version}; run: "
     ):
@@ -112,7 +115,7 @@ async def test_a_schema_that_is_too_new_is_refused_by_check_and_by_apply(conn):
     await pretend(conn, 999, oldest_code=999)
     assert (await status(conn, "interlock")).state is SchemaState.TOO_NEW
     for refuse in (check, apply):
-        with pytest.raises(SchemaTooNew, match="serves code from version 999 on, .* install a newer interlock"):
+        with pytest.raises(SchemaTooNew, match=r"serves code from version 999 on, .* install a newer interlock"):
             await refuse(conn, "interlock")
 
 

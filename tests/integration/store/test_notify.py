@@ -100,10 +100,14 @@ async def test_a_notice_that_cannot_be_sent_costs_an_event_and_nothing_else(open
 
 async def test_within_a_transaction_a_notice_arrives_with_the_commit_and_not_with_a_rollback(opened, database, heard):
     door = opened(database)
-    with pytest.raises(ZeroDivisionError):
+
+    async def notify_and_fail() -> None:
         async with door.transaction() as conn:
             await notify_in(conn, door, ["work:never"])
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await notify_and_fail()
     async with door.transaction() as conn:
         await notify_in(conn, door, ["work:a", "work:b"])
         await asyncio.sleep(0.05)

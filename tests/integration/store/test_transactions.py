@@ -60,10 +60,14 @@ async def test_another_error_is_not_tried_again(opened, database):
 
 async def test_a_transaction_that_raises_leaves_nothing(opened, database, two_rows):
     door = opened(database)
-    with pytest.raises(ZeroDivisionError):
+
+    async def delete_and_fail() -> None:
         async with door.transaction() as conn:
             await conn.execute("DELETE FROM pair")
             raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await delete_and_fail()
     assert await two_rows.fetchval("SELECT count(*) FROM pair") == 2
 
 
