@@ -153,11 +153,10 @@ def _end_of(exclusion: Exclusion, zone: ZoneInfo, at: datetime) -> datetime | No
     """An instant after `at` up to which the exclusion certainly covers everything."""
     if isinstance(exclusion, Window):
         return _end_of_window(exclusion, zone, at)
-    going_back = end_of_first_pass(at, zone)
-    if going_back is not None:
-        return going_back  # just after midnight this may lead out of an excluded day, into the one before
     day = _first_day_after(exclusion, wall_time(at, zone))
-    return None if day is None else _beginning_of(day, zone, at)
+    # Clocks that go back just after midnight lead out of an excluded day into the one before it.
+    ends = (None if day is None else _beginning_of(day, zone, at), end_of_first_pass(at, zone))
+    return min((end for end in ends if end is not None), default=None)
 
 
 def _end_of_window(window: Window, zone: ZoneInfo, at: datetime) -> datetime:

@@ -128,6 +128,14 @@ def test_a_clock_that_goes_back_out_of_a_window_allows_at_once():
     assert next_allowed(window, "Europe/Berlin", first_pass) == datetime(2024, 10, 27, 1, tzinfo=UTC)
 
 
+def test_a_clock_that_goes_back_over_midnight_leaves_an_excluded_day():
+    """Saint John's once moved its clock from 00:01 to 23:01 of the day before."""
+    just_after_midnight = datetime(2010, 11, 7, 2, 30, tzinfo=UTC)
+    sunday = [exclude.dates("2010-11-07")]
+    assert is_excluded(sunday, "America/St_Johns", just_after_midnight)
+    assert next_allowed(sunday, "America/St_Johns", just_after_midnight) == just_after_midnight + MINUTE
+
+
 def test_any_exclusion_suffices_and_the_one_that_matched_is_named():
     weekend, night = exclude.weekdays("sat", "sun"), exclude.window("22:00", "06:00")
     saturday_noon, tuesday_night = datetime(2024, 5, 4, 12, tzinfo=UTC), datetime(2024, 5, 7, 23, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from interlock.model import plan as plan_module
 from interlock.model.exclusion import exclude
 from interlock.model.plan import Fire, Misfire, Plan, decide, first_plan
-from interlock.model.schedule import Every, cron, every
+from interlock.model.schedule import Every, cron, every, once
 
 if TYPE_CHECKING:
     from interlock.model.schedule import Schedule
@@ -175,3 +175,24 @@ def test_control_a_plan_that_ignores_the_previous_one_fires_it_again(monkeypatch
     monkeypatch.setattr(plan_module, "plan_after", lambda _schedule, previous, **_: replace(previous))
     broken = fired(replay(every(minutes=7), begin, ticks, exclusions=[], tz="UTC"))
     assert len(broken) > len(set(broken))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    world=tick_times(timedelta(hours=2)),
+    away=st.timedeltas(min_value=timedelta(hours=-5), max_value=timedelta(hours=20)),
+    variance=st.sampled_from([NO_TIME, timedelta(minutes=5)]),
+    misfire=st.sampled_from(Misfire),
+)
+def test_a_single_run_over_a_clock_change_comes_once_and_is_dropped_only_when_late_and_told_to(
+    world, away, variance, misfire
+):
+    tz, begin, ticks = world
+    at = begin + away
+    first_seen = next((now for now in ticks if now >= at + variance / 2), None)
+    late = first_seen is not None and first_seen - at - variance / 2 > MINUTE
+    dropped = misfire is Misfire.SKIP and late
+    for schedule in (once(at=at), *([once(after=away)] if away >= NO_TIME else [])):
+        decisions = replay(schedule, begin, ticks, exclusions=[], tz=tz, variance=variance, misfire=misfire)
+        assert len(decisions) == (first_seen is not None)
+        assert fired(decisions) == ([] if first_seen is None or dropped else [at])
