@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from interlock.model.lifecycle import MACHINES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
@@ -31,14 +33,7 @@ FOR EACH ROW EXECUTE FUNCTION test_guard.refuse_undeclared_move('{moves}')
 
 
 async def refuse_undeclared_moves(conn: asyncpg.Connection, schema: str) -> None:
-    """Guard every table of the schema that has a state machine."""
-    try:
-        from interlock.model.lifecycle import MACHINES
-    except ModuleNotFoundError as error:
-        if error.name != "interlock.model.lifecycle":
-            raise
-        return  # no state machine is declared yet
-
+    """Guard every table of the schema that has a state machine; later migrations may bring the others."""
     for table, machine in MACHINES.items():
         if await conn.fetchval("SELECT to_regclass($1)", f'"{schema}"."{table}"') is not None:
             await guard_table(conn, schema, table, machine.moves)
