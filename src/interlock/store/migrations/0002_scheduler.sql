@@ -175,6 +175,10 @@ create index execution_for_recovery on /*schema*/execution (server_id)
 create index execution_for_manifest on /*schema*/execution (manifest_id, id) where manifest_id is not null;
 create index execution_for_failures on /*schema*/execution (manifest_id, ended_at)
     where state = 'failed' and manifest_id is not null;
+create index execution_for_active_manifest on /*schema*/execution (manifest_id)
+    where state in ('pending', 'in_progress') and manifest_id is not null;
+create index execution_for_reaping on /*schema*/execution (ended_at)
+    where state = 'failed' and attempt >= max_attempts and manifest_id is not null;
 create index execution_for_lineage on /*schema*/execution (first_entry_id, id);
 create index execution_for_retention on /*schema*/execution (ended_at) where ended_at is not null;
 
