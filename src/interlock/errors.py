@@ -2,6 +2,7 @@
 
 InterlockError
 ├── UsageError                  what was passed in is wrong; nothing was written
+│   ├── UnknownSetting
 │   ├── InvalidSetting
 │   ├── ContradictingSettings
 │   ├── InvalidSchemaName
@@ -27,6 +28,8 @@ InterlockError
 │   ├── SchemaTooOld
 │   └── SchemaTooNew
 ├── DatabaseUnavailable
+├── LockServiceUnavailable      the lock service did not answer
+├── LockTaken                   every slot is taken, and stayed so for as long as the caller would wait
 ├── ComponentEnded              a part of a running server ended by itself
 ├── EmbeddedError               the private PostgreSQL cannot serve
 │   ├── BinariesNotFound
@@ -71,6 +74,17 @@ class UsageError(InterlockError, ValueError):
     """Something that was passed in is wrong; nothing was written."""
 
     exit_code: ClassVar[int] = 2
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownSetting(UsageError):
+    setting: str
+    origin: str = "argument"
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"did you mean {self.nearest!r}?" if self.nearest else "`interlock config` lists them all"
+        return f"no setting is called {self.setting!r} (from {self.origin}); {hint}"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -310,6 +324,30 @@ class DatabaseUnavailable(InterlockError):
 
     def __str__(self) -> str:
         return f"no database at {self.where}: {self.reason}; check that it runs and that INTERLOCK_DSN names it"
+
+
+@dataclass(kw_only=True, eq=False)
+class LockServiceUnavailable(InterlockError):
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no answer from the lock service at {self.where}: {self.reason}; nothing was taken"
+
+
+@dataclass(kw_only=True, eq=False)
+class LockTaken(InterlockError):
+    """Every slot is taken, and stayed so for as long as the caller would wait."""
+
+    exit_code: ClassVar[int] = 6
+    name: str
+    slots: int
+    waited: float = 0.0
+
+    def __str__(self) -> str:
+        what = "the slot" if self.slots == 1 else f"each of the {self.slots} slots"
+        waited = f" after {self.waited:.3g} s" if self.waited else ""
+        return f"{what} of lock {self.name!r} is taken{waited}; wait longer, or see: interlock locks list"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from interlock.dispatch.settings import DispatchSettings
-from interlock.errors import ContradictingSettings, InvalidSetting
+from interlock.errors import ContradictingSettings, InvalidSetting, UnknownSetting
 from interlock.locks.settings import LockSettings
 from interlock.manifests.settings import ManifestSettings
-from interlock.model.setting_values import check_range, parse
+from interlock.model.setting_values import check_range, parse, spoken
 from interlock.outbox.settings import OutboxSettings
 from interlock.runtime.settings import RuntimeSettings
 from interlock.store.settings import StoreSettings
@@ -26,9 +28,11 @@ from interlock.upkeep.settings import UpkeepSettings
 from interlock.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+DEFAULT = "default"
 POLLING_INTERVAL = "polling_interval"
+PROJECT_TABLE = "[tool.interlock]"
 _SECTIONS: dict[str, type[Any]] = {
     "store": StoreSettings,
     "runtime": RuntimeSettings,
@@ -61,7 +65,7 @@ class Settings:
     def options(self) -> Iterator[tuple[str, Any, str]]:
         """Each option with its value and its origin, by name."""
         for name, (section, _) in sorted(known_options().items()):
-            yield name, getattr(getattr(self, section), name), self.origins.get(name, "default")
+            yield name, getattr(getattr(self, section), name), self.origins.get(name, DEFAULT)
 
 
 @cache
@@ -81,9 +85,54 @@ def load_settings(
     folder: Path | None = None,
 ) -> Settings:
     """Read, merge and validate; a wrong value names itself and its origin, a contradiction names both values."""
+    return _merge(_sources(arguments or {}, os.environ if environment is None else environment, folder))
+
+
+def override(settings: Settings, flags: Mapping[str, Any]) -> Settings:
+    """The settings with what a command line says, which wins over every other source."""
+    kept = ((origin, {name: value}) for name, value, origin in settings.options() if origin != DEFAULT)
+    said = ((f"--{name.replace('_', '-')}", {name: value}) for name, value in flags.items())
+    return _merge(chain(kept, said))
+
+
+def project_table(folder: Path) -> Mapping[str, Any]:
+    """`[tool.interlock]` of the folder's pyproject.toml."""
+    file = folder / "pyproject.toml"
+    if not file.is_file():
+        return {}
+    try:
+        table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("interlock", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise InvalidSetting(
+            setting=PROJECT_TABLE, found=str(error), expected="a TOML file that can be read", origin=str(file)
+        ) from error
+    except AttributeError:
+        table = None  # `tool` itself is no table
+    if not isinstance(table, dict):
+        raise InvalidSetting(setting=PROJECT_TABLE, found=table, expected="a table of options", origin=str(file))
+    return table
+
+
+def variable(option: str) -> str:
+    """The environment variable of an option."""
+    return f"INTERLOCK_{option.upper()}"
+
+
+def misspelt_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables that look like an option and are none, each with the one that was probably meant.
+
+    They are no error: other programs may own the prefix (Kubernetes sets INTERLOCK_PORT for a service of our name).
+    """
+    known = [variable(option) for option in (*known_options(), *_SHORTHANDS)]
+    for name in sorted(environment):
+        if name.startswith("INTERLOCK_") and name not in known:
+            yield from ((name, meant) for meant in get_close_matches(name, known, n=1, cutoff=0.9))
+
+
+def _merge(sources: Iterable[tuple[str, Mapping[str, Any]]]) -> Settings:
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, found in _sources(arguments or {}, os.environ if environment is None else environment, folder):
+    for origin, found in sources:
         for name, value in found.items():
             for option in _SHORTHANDS.get(name, (name,)):
                 values[option] = _checked(option, value, origin)
@@ -96,38 +145,34 @@ def load_settings(
 def _sources(
     arguments: Mapping[str, Any], environment: Mapping[str, str], folder: Path | None
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from _project_file(folder or Path.cwd())
+    """From the weakest to the strongest; inside one source the shorthand is weaker than what it stands for."""
+    table = project_table(folder or Path.cwd())
+    yield f"pyproject.toml {PROJECT_TABLE}", _shorthands_first({k: v for k, v in table.items() if k != "app"})
     if environment.get("DATABASE_URL"):
         yield "DATABASE_URL", {"dsn": environment["DATABASE_URL"]}
-    for name in (*known_options(), *_SHORTHANDS):
-        variable = f"INTERLOCK_{name.upper()}"
-        if environment.get(variable):
-            yield variable, {name: environment[variable]}
-    yield "argument", {name: value for name, value in arguments.items() if value is not None or name != "dsn"}
+    for name in (*_SHORTHANDS, *known_options()):
+        if environment.get(variable(name)):
+            yield variable(name), {name: environment[variable(name)]}
+    yield "argument", _shorthands_first({k: v for k, v in arguments.items() if v is not None or k != "dsn"})
 
 
-def _project_file(folder: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    file = folder / "pyproject.toml"
-    if not file.is_file():
-        return
-    try:
-        table = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("interlock", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidSetting(
-            setting="[tool.interlock]", found=str(error), expected="a TOML file that can be read", origin=str(file)
-        ) from error
-    yield f"{file.name} [tool.interlock]", {name: value for name, value in table.items() if name != "app"}
+def _shorthands_first(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: values[name] for name in sorted(values, key=lambda name: name not in _SHORTHANDS)}
 
 
 def _checked(name: str, value: Any, origin: str) -> Any:
     if name not in known_options():
-        known = ", ".join(sorted({*known_options(), *_SHORTHANDS}))
-        raise InvalidSetting(setting=name, found=value, expected=f"a known option: {known}", origin=origin)
+        raise UnknownSetting(setting=name, origin=origin, nearest=_nearest(name))
     if name == "schema":
         return check_schema_name(value)
     parsed = parse(name, value, known_options()[name][1], origin)
     check_range(name, parsed, origin)
     return parsed
+
+
+def _nearest(name: str) -> str | None:
+    close = get_close_matches(name, [*known_options(), *_SHORTHANDS], n=1)
+    return close[0] if close else None
 
 
 def _build(values: Mapping[str, Any], origins: Mapping[str, str]) -> Settings:
@@ -167,11 +212,7 @@ def _refuse_contradictions(settings: Settings) -> None:
 
 
 def _contradiction(settings: Settings, first: str, second: str, rule: str) -> None:
-    shown = {name: _spoken(value) for name, value, _ in settings.options()}
+    shown = {name: spoken(value) for name, value, _ in settings.options()}
     raise ContradictingSettings(
         first=first, first_value=shown[first], second=second, second_value=shown[second], rule=rule
     )
-
-
-def _spoken(value: object) -> object:
-    return f"{value.total_seconds():g}s" if hasattr(value, "total_seconds") else value

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def main() -> None:
     """The entry point of `interlock` and `python -m interlock`."""
-    from interlock.cli.root import run
+    from interlock.cli.entry import run
 
     run()

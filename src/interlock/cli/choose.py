@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import tomllib
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from interlock.app import Interlock
-from interlock.errors import AppNotFound
+from interlock.errors import AppNotFound, InvalidSetting
+from interlock.settings import PROJECT_TABLE, misspelt_variables, override, project_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FLAGS = ("dsn", "schema")
 
 
-def choose_app(options: dict[str, Any], **overrides: Any) -> Interlock:
-    """The app named by -a, INTERLOCK_APP or [tool.interlock] app; else one without trains."""
+def choose_app(options: Mapping[str, Any], **flags: Any) -> Interlock:
+    """The app named by -a, INTERLOCK_APP or [tool.interlock] app, else one without trains; flags win over its own."""
+    for misspelt, meant in misspelt_variables(os.environ):
+        click.echo(f"interlock: {misspelt} is no setting; did you mean {meant}?", err=True)
     name = options.get("app") or _named_by_project()
-    if name is not None:
-        return load_app(name)
-    chosen = {key: options[key] for key in ("dsn", "schema") if options.get(key)}
-    return Interlock(**(chosen | {key: value for key, value in overrides.items() if value is not None}))
+    app = Interlock() if name is None else load_app(name)
+    said = {flag: options[flag] for flag in FLAGS if flag in options} | flags
+    app.settings = override(app.settings, {flag: value for flag, value in said.items() if value is not None})
+    return app
 
 
 def load_app(name: str) -> Interlock:
@@ -28,27 +38,25 @@ def load_app(name: str) -> Interlock:
         raise AppNotFound(found=name, problem="it does not name a module and an attribute")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    found = _attribute(name, module_name, attribute)
+    found = getattr(_module(name, module_name), attribute, None)
+    if found is None:
+        raise AppNotFound(found=name, problem=f"the module has no {attribute!r}")
     if not isinstance(found, Interlock):
-        raise AppNotFound(found=name, problem=f"it is a {type(found).__name__}, not an Interlock app")
+        raise AppNotFound(found=name, problem=f"it is of type {type(found).__name__}, not an Interlock app")
     return found
 
 
-def _attribute(name: str, module_name: str, attribute: str) -> object:
+def _module(name: str, module_name: str) -> object:
     try:
-        return getattr(import_module(module_name), attribute)
-    except AttributeError as error:
-        raise AppNotFound(found=name, problem=f"the module has no {attribute!r}") from error
-    except Exception as error:
+        return import_module(module_name)
+    except (Exception, SystemExit) as error:
         raise AppNotFound(found=name, problem=f"importing it raised {type(error).__name__}: {error}") from error
 
 
 def _named_by_project() -> str | None:
-    file = Path("pyproject.toml")
-    if not file.is_file():
-        return None
-    try:
-        name = tomllib.loads(file.read_text("utf-8")).get("tool", {}).get("interlock", {}).get("app")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return None  # the settings say what is wrong with the file
-    return name if isinstance(name, str) else None
+    name = project_table(Path.cwd()).get("app")
+    if name is not None and not isinstance(name, str):
+        raise InvalidSetting(
+            setting="app", found=name, expected="module:attribute", origin=f"pyproject.toml {PROJECT_TABLE}"
+        )
+    return name

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.output import json_option, show_json, show_table
-from interlock.store.address import describe_address
+from interlock.cli.options import AppCommand, json_option, option
+from interlock.cli.output import show_json, show_table
+from interlock.model.setting_values import SECRETS, spoken
+from interlock.store.address import UNREADABLE, describe_address
 
-SECRET = {"dsn": describe_address, "redis_url": describe_address}
 
-
-@click.command(name="config")
-@click.option("--show-origin", is_flag=True, help="Say where each value came from.")
+@click.command(name="config", cls=AppCommand)
+@option("--show-origin", is_flag=True, help="Say where each value came from.")
 @json_option
 @click.pass_obj
 def command(options: dict[str, Any], *, show_origin: bool, as_json: bool) -> None:
@@ -28,6 +28,17 @@ def command(options: dict[str, Any], *, show_origin: bool, as_json: bool) -> Non
 
 
 def _shown(name: str, value: Any) -> Any:
-    if value is not None and name in SECRET:
-        return SECRET[name](value)
-    return f"{value.total_seconds():g}s" if isinstance(value, timedelta) else value
+    if value is None or name not in SECRETS:
+        return spoken(value)
+    return describe_address(value) if name == "dsn" else _redis_address(value)
+
+
+def _redis_address(url: str) -> str:
+    """`host:port/database`, as for PostgreSQL; a password with a raw / ? # or @ in it must not show its rest."""
+    try:
+        parts = urlsplit(url)
+        if not parts.hostname or "@" in parts.path + parts.query + parts.fragment:
+            return UNREADABLE
+        return f"{parts.hostname}:{parts.port or 6379}/{parts.path.lstrip('/') or '0'}"
+    except ValueError:
+        return UNREADABLE

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import os
-import sys
-import traceback
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from interlock.errors import InterlockError
+from interlock.cli.options import CONTEXT, NounGroup, shared_options
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _COMMANDS = {
     "config": "Show every setting and where it came from.",
@@ -19,8 +19,12 @@ _COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(NounGroup):
     """Loads a command's module when it is called, so that the others cost nothing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*shared_options(), *self.params]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         return sorted(_COMMANDS)
@@ -36,36 +40,16 @@ class LazyGroup(click.Group):
             formatter.write_dl(sorted(_COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-a", "--app", envvar="INTERLOCK_APP", show_envvar=True, help="The app, as module:attribute.")
-@click.option("--dsn", envvar="INTERLOCK_DSN", show_envvar=True, help="The database; default: an embedded one.")
-@click.option("--schema", envvar="INTERLOCK_SCHEMA", show_envvar=True, help="The schema of the tables.")
-@click.option(
-    "--debug", envvar="INTERLOCK_DEBUG", show_envvar=True, is_flag=True, help="Show tracebacks and debug logs."
-)
+@click.group(cls=LazyGroup, context_settings=CONTEXT)
 @click.version_option(package_name="interlock")
 @click.pass_context
-def root(ctx: click.Context, /, **options: Any) -> None:
+def root(ctx: click.Context) -> None:
     """Scheduled and background work on many servers that share one PostgreSQL.
+
+    A flag wins over its environment variable, which wins over [tool.interlock] in pyproject.toml. Data goes to
+    standard output, talk to standard error.
 
     Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 precondition (schema absent, too old, too new), 5 findings,
     6 timeout.
     """
-    ctx.obj = options
-
-
-def run() -> None:
-    """Every error is one line on stderr and the exit code of its kind; a traceback only with --debug."""
-    try:
-        root(prog_name="interlock")
-    except InterlockError as error:
-        _fail(str(error), error.exit_code)
-    except Exception as error:  # noqa: BLE001  users see one line, whatever it is
-        _fail(f"{type(error).__name__}: {error}", 1)
-
-
-def _fail(text: str, exit_code: int) -> None:
-    if "--debug" in sys.argv or os.environ.get("INTERLOCK_DEBUG"):
-        traceback.print_exc()
-    click.echo(f"interlock: {text}", err=True)
-    sys.exit(exit_code)
+    ctx.ensure_object(dict)

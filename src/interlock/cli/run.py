@@ -3,26 +3,30 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from interlock.cli.choose import choose_app
+from interlock.cli.options import AppCommand, json_option, option
 from interlock.errors import InvalidOption
 from interlock.model.server import Role
 from interlock.observe.logs import LogSubscriber, configure_logging
 
 
-@click.command(name="run")
-@click.option("--roles", envvar="INTERLOCK_ROLES", show_envvar=True, default="", help="Some of them; default: all.")
-@click.option("--server-name", envvar="INTERLOCK_SERVER_NAME", show_envvar=True, help="Stable between restarts.")
-@click.pass_obj
-def command(options: dict[str, Any], *, roles: str, server_name: str | None) -> None:
-    """Run as a server until SIGTERM; a second signal forces."""
-    configure_logging(sys.stderr, level="DEBUG" if options["debug"] else "INFO")
-    app = choose_app(options, server_name=server_name)
+@click.command(name="run", cls=AppCommand)
+@option("--roles", envvar="INTERLOCK_ROLES", default="", help="Some of them, separated by commas; default: all.")
+@option("--server-name", envvar="INTERLOCK_SERVER_NAME", help="Stable between restarts; default: the host's name.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, roles: str, server_name: str | None, as_json: bool) -> None:
+    """Run as a server until SIGTERM; a second signal forces. Logs go to stderr, as JSON when it is no terminal."""
+    flagged = ctx.get_parameter_source("server_name") is ParameterSource.COMMANDLINE
+    app = choose_app(ctx.obj, server_name=server_name if flagged else None)
+    wanted = _roles(roles)
+    configure_logging(sys.stderr, "DEBUG" if ctx.obj.get("debug") else "INFO", "json" if as_json else "auto")
     app.events.subscribe(LogSubscriber())
-    supervisor = asyncio.run(app.arun(_roles(roles)))
+    supervisor = asyncio.run(app.arun(wanted))
     if supervisor.forced:
         os._exit(1)  # a body that ignores its cancellation must not keep the process
 

@@ -1,24 +1,28 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.output import json_option, show_json, show_table
+from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.output import show_json, show_table
 
 if TYPE_CHECKING:
     from interlock.model.server import ServerRow
 
 
-@click.group(name="servers")
+@click.group(name="servers", cls=NounGroup)
 def command() -> None:
     """See who runs."""
 
 
 @command.command(name="list")
-@click.option("--all", "everyone", is_flag=True, help="Also those that left or were lost.")
+@option(
+    "--all", "everyone", envvar="INTERLOCK_SERVERS_LIST_ALL", is_flag=True, help="Also those that left or were lost."
+)
 @json_option
 @click.pass_obj
 def list_servers(options: dict[str, Any], *, everyone: bool, as_json: bool) -> None:
@@ -41,7 +45,7 @@ async def _servers(options: dict[str, Any], *, everyone: bool) -> list[ServerRow
 
 def _cells(row: ServerRow) -> tuple[Any, ...]:
     profile = row.profile
-    started = row.started_at.isoformat(timespec="seconds")
+    started = row.started_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return row.id, profile.name, row.state, profile.roles, profile.host, profile.pid, row.heartbeat_age, started
 
 

@@ -1,0 +1,78 @@
+"""What every command accepts: each flag shows its environment variable, and may stand before or after the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+import click
+from click.core import ParameterSource
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PREFIX = "INTERLOCK"
+CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX}
+
+
+def option(*names: str, **attributes: Any) -> Decorator:
+    """A flag whose help names its environment variable."""
+    return click.option(*names, show_envvar=True, **attributes)
+
+
+json_option = option("--json", "as_json", envvar="INTERLOCK_JSON", is_flag=True, help="Print JSON.")
+
+
+def shared_options() -> list[click.Option]:
+    """Which app and which database a command is about."""
+    return [
+        _shared("-a", "--app", envvar="INTERLOCK_APP", help="The app, as module:attribute."),
+        _shared("--dsn", envvar="INTERLOCK_DSN", help="The database; default: an embedded one."),
+        _shared("--schema", envvar="INTERLOCK_SCHEMA", help="The schema of the tables."),
+        _shared("--debug", envvar="INTERLOCK_DEBUG", is_flag=True, help="Show tracebacks and debug logs."),
+    ]
+
+
+def _shared(*names: str, **attributes: Any) -> click.Option:
+    return click.Option(names, show_envvar=True, expose_value=False, callback=_remember, **attributes)
+
+
+def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep what was said; the flag nearest to the command is read last, and silence changes nothing."""
+    name = str(parameter.name)
+    source = ctx.get_parameter_source(name)
+    if source is ParameterSource.COMMANDLINE:
+        ctx.ensure_object(dict)[name] = value
+    elif source is ParameterSource.ENVIRONMENT and name in {"app", "debug"}:
+        # The settings read the other variables themselves: an argument in code wins over them, a flag does not lose.
+        ctx.ensure_object(dict).setdefault(name, value)
+
+
+class AppCommand(click.Command):
+    """A command about an app."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [*self.params, *shared_options()]
+
+
+class NounGroup(click.Group):
+    """The commands of one noun; a wrong one names the nearest that exists."""
+
+    command_class = AppCommand
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            click.echo(self.get_help(ctx), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            close = get_close_matches(args[0], known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+            raise click.UsageError(f"no such command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
