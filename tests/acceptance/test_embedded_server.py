@@ -20,6 +20,7 @@ import pytest
 from interlock.embedded import Binaries, EmbeddedServer, account, find_binaries
 from interlock.embedded.watchdog import live_postmaster, postmaster_port
 from interlock.errors import BinariesNotFound, DiskFull, FolderTaken, FolderUnreachable, PortTaken
+from tests.harness import run_folder
 from tests.harness.waiting import eventually_blocking
 
 FAST = {"fsync": "off"}
@@ -40,7 +41,7 @@ users: list[subprocess.Popen[str]] = []
 @pytest.fixture
 def place():
     """A short folder that every account can reach, which pytest's own are not for root."""
-    place = Path(tempfile.mkdtemp(prefix="il-"))
+    place = Path(tempfile.mkdtemp(prefix="il-", dir=run_folder.path()))
     place.chmod(0o755)
     yield place
     for user in users:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from interlock.embedded import account
 from tests.harness import guard
-from tests.harness.ports import free_port
+from tests.harness.ports import HOST, PortTakenError, on_free_port
 from tests.harness.postgres import binaries
 from tests.harness.waiting import eventually_blocking
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-HOST = "127.0.0.1"
 Mode = Literal["smart", "fast", "immediate"]
 _SIGNALS: Mapping[Mode, int] = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 _STATUS_LINE = 7  # of postmaster.pid
@@ -33,7 +32,7 @@ class PrivatePostgres:
         self._account = account()
         self._password = secrets.token_hex(8)
         self._popen: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        self.port = 0
         folder.parent.chmod(0o755)
         folder.mkdir()
         self._give_away(folder)
@@ -48,7 +47,14 @@ class PrivatePostgres:
         return self._popen is not None and self._popen.poll() is None
 
     def start(self) -> None:
-        """Returns when it accepts connections."""
+        """Returns when it accepts connections; the port of the first start stays."""
+        if self.port:
+            self._start_on(self.port)
+        else:
+            on_free_port(self._start_on)
+
+    def _start_on(self, port: int) -> None:
+        self.port = port
         options = {"port": self.port, "listen_addresses": HOST, "unix_socket_directories": "", "max_connections": 60}
         settings = [text for name, value in options.items() for text in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
@@ -104,7 +110,9 @@ class PrivatePostgres:
     def _is_ready(self) -> bool:
         assert self._popen is not None
         if self._popen.poll() is not None:
-            raise RuntimeError(f"PostgreSQL ended with {self._popen.returncode}:\n{self.log()[-4000:]}")
+            guard.forget(self._popen.pid)
+            problem = PortTakenError if "Address already in use" in self.log() else RuntimeError
+            raise problem(f"PostgreSQL ended with {self._popen.returncode}:\n{self.log()[-4000:]}")
         pid_file = self._data / "postmaster.pid"
         lines = pid_file.read_text().splitlines() if pid_file.exists() else []
         is_ours = lines[:1] == [

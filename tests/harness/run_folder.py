@@ -1,12 +1,13 @@
 """One short folder per test run, shared by all its processes.
 
 pytest's own temporary folders belong to the caller alone, and PostgreSQL does not run as root: the unprivileged account
-that serves instead must be able to reach its data. The name carries the process id of the run, so that the next run
-removes what a killed one left behind.
+that serves instead must be able to reach its data. The run holds a lock in its folder, so that the next run can tell
+what a killed one left behind, and removes it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _KEY = "interlock_run_folder"
 VARIABLE = "INTERLOCK_TEST_RUN_FOLDER"
 _PREFIX = "interlock-tests-"
+_ALIVE = "alive"
+_locks: list[int] = []
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -33,6 +36,8 @@ def open_folder(config: pytest.Config) -> None:
     else:
         _remove_abandoned()
         folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+        _locks.append(os.open(Path(folder) / _ALIVE, os.O_RDWR | os.O_CREAT))
+        fcntl.lockf(_locks[-1], fcntl.LOCK_EX)
         Path(folder).chmod(0o755)
     os.environ[VARIABLE] = folder
 
@@ -52,8 +57,18 @@ def remove() -> None:
 def _remove_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        if owner.isdigit() and not _exists(int(owner)):
+        if owner.isdigit() and (not _exists(int(owner)) or _is_unlocked(folder / _ALIVE)):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_unlocked(alive: Path) -> bool:
+    """Whether the run is over though its process number is in use again; a run that just begins has no file yet."""
+    try:
+        with alive.open("r+b") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _exists(pid: int) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.harness import guard
-from tests.harness.ports import free_port
+from tests.harness.ports import PortTakenError, on_free_port
 from tests.harness.waiting import eventually_blocking
 
 if TYPE_CHECKING:
@@ -61,11 +61,15 @@ class ValkeyServer:
     def __init__(self, binary: ServerBinary, folder: Path) -> None:
         self._binary, self._folder = binary, folder
         self._numbers = count()
-        self.port = free_port()
-        self.start()
+        self.port = 0
+        on_free_port(self._start_on)
 
     def start(self) -> None:
-        """Start, or start again on the same port after `kill`, with nothing remembered."""
+        """Start again on the same port after `kill`, with nothing remembered."""
+        self._start_on(self.port)
+
+    def _start_on(self, port: int) -> None:
+        self.port = port
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "log").open("ab") as log:
             self._popen = subprocess.Popen(
@@ -96,7 +100,10 @@ class ValkeyServer:
 
     def _answers(self) -> bool:
         if self._popen.poll() is not None:
-            raise RuntimeError(f"{self._binary.path} ended:\n{(self._folder / 'log').read_text()[-2000:]}")
+            guard.forget(self.pid)
+            log = (self._folder / "log").read_text()[-2000:]
+            problem = PortTakenError if "Address already in use" in log else RuntimeError
+            raise problem(f"{self._binary.path} ended:\n{log}")
         try:
             return ask(self.port, "PING") == _ANSWER
         except OSError:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
+from tests.harness import ports, run_folder
 from tests.harness.processes import ROOT
+from tests.harness.valkey import ValkeyServer, server_binaries
 from tests.harness.waiting import eventually
 
 LEAKS = """
@@ -48,6 +52,16 @@ KILLED = """
         tell("up", folder=str(run_folder.path()), pids=pids)
         time.sleep(600)
 """
+WAITS = """
+    import time
+    from tests.harness import run_folder
+    from tests.harness.child import tell
+
+    def test_waits():
+        print()
+        tell("up", folder=str(run_folder.path()))
+        time.sleep(600)
+"""
 
 
 def inner_run(fleet, folder: Path, source: str):
@@ -76,6 +90,47 @@ async def test_a_killed_run_leaves_no_process_behind(fleet, tmp_path):
             await eventually(lambda pid=pid: not is_running(pid), 20, f"the end of process {pid}")
     finally:
         shutil.rmtree(up["folder"], ignore_errors=True)
+
+
+def test_the_next_run_removes_the_folder_of_a_killed_one_and_no_other(fleet, tmp_path):
+    for name in ("killed", "living", "next"):
+        (tmp_path / name).mkdir()
+    killed, living = (inner_run(fleet, tmp_path / name, WAITS) for name in ("killed", "living"))
+    left, kept = (Path(run.expect_blocking("up", timeout=60)["folder"]) for run in (killed, living))
+    killed.kill()
+    assert left.exists()
+    assert inner_run(fleet, tmp_path / "next", "def test_nothing(): pass").wait_blocking(60) == 0
+    assert not left.exists()
+    assert kept.exists()
+    living.signal(signal.SIGINT)
+    living.wait_blocking()
+    assert not kept.exists()
+    assert run_folder.path().exists()
+
+
+def test_a_folder_is_abandoned_though_its_process_number_is_in_use_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reused, begins = (tmp_path / f"interlock-tests-{os.getpid()}-{name}" for name in ("reused", "begins"))
+    for folder in (reused, begins):
+        folder.mkdir()
+    (reused / "alive").touch()
+    run_folder._remove_abandoned()
+    assert not reused.exists()
+    assert begins.exists()
+
+
+def test_a_server_whose_port_was_taken_in_the_meantime_starts_on_another(monkeypatch, tmp_path):
+    with socket.socket() as rival:
+        rival.bind(("127.0.0.1", 0))
+        rival.listen()
+        taken, free = rival.getsockname()[1], ports.free_port()
+        chosen = iter([taken, free])
+        monkeypatch.setattr(ports, "free_port", lambda: next(chosen))
+        server = ValkeyServer(server_binaries()[0], tmp_path)
+        try:
+            assert server.port == free
+        finally:
+            server.kill()
 
 
 def is_running(pid: int) -> bool:
