@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from interlock.errors import InvalidSchedule
 from interlock.model.exclusion import HORIZON, is_excluded, next_allowed
-from interlock.model.schedule import Dependent, Dormant, Every, Manual, Once, next_occurrence, single_time
+from interlock.model.schedule import Cron, Dependent, Dormant, Every, Manual, Once, next_occurrence, single_time
 from interlock.model.wall_clock import TICK, instant, zone_named
 
 if TYPE_CHECKING:
@@ -99,6 +99,40 @@ def plan_after(
     anchor = instant(previous.nominal)
     nominal = _first_allowed(schedule, max(anchor, instant(now)), anchor, exclusions, tz)
     return None if nominal is None else _vary(schedule, nominal, exclusions, tz, variance, random)
+
+
+def replan(
+    schedule: Schedule,
+    current: Plan | None,
+    *,
+    previous: Schedule,
+    now: datetime,
+    exclusions: Sequence[Exclusion],
+    tz: str,
+    variance: timedelta,
+    random: Callable[[], float],
+) -> Plan | None:
+    """The plan after an edit. What is due stays due, a single run that is over stays over, and an interval goes on
+    from where it stood: only a schedule of another type starts anew.
+    """
+    now = instant(now)
+    if isinstance(schedule, Once) and schedule == previous:
+        return current
+    if current is not None and isinstance(schedule, Every | Cron) and isinstance(previous, Every | Cron):
+        if current.nominal <= now:
+            return current
+        if type(schedule) is type(previous):
+            nominal = _first_allowed(schedule, now, _last_before(previous, current, now), exclusions, tz)
+            return None if nominal is None else _vary(schedule, nominal, exclusions, tz, variance, random)
+    return first_plan(schedule, now=now, exclusions=exclusions, tz=tz, variance=variance, random=random)
+
+
+def _last_before(schedule: Every | Cron, plan: Plan, now: datetime) -> datetime:
+    """Where an interval stood last; cron needs no anchor."""
+    if isinstance(schedule, Cron):
+        return now
+    nominal = instant(plan.nominal)
+    return nominal - -((now - nominal) // schedule.interval) * schedule.interval
 
 
 def decide(

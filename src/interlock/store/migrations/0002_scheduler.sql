@@ -60,7 +60,7 @@ create index manifest_for_due on /*schema*/manifest (group_id, next_run_at) wher
 create index manifest_for_children on /*schema*/manifest (parent_id) where parent_id is not null;
 create index manifest_for_sweep on /*schema*/manifest (id)
     where next_run_at is null and planned_at is not null and enabled;
-create index manifest_for_prune on /*schema*/manifest (app, declared_at) where origin = 'declared';
+create index manifest_for_prune on /*schema*/manifest (app, external_id) where origin = 'declared';
 create index manifest_for_group on /*schema*/manifest (group_id);
 
 create table /*schema*/work_queue (
@@ -239,4 +239,12 @@ create table /*schema*/train (
     paused_by text,
     paused_at timestamptz,
     last_seen_at timestamptz not null default clock_timestamp()
+);
+
+create table /*schema*/declaration (
+    server_id uuid primary key,
+    app text not null,
+    external_ids text[] not null,
+    digest text not null,
+    announced_at timestamptz not null default clock_timestamp()
 );
