@@ -1,4 +1,4 @@
-"""Every example in README.md and docs/ runs, as a reader would run it.
+"""Every example in README.md, CONTRIBUTING.md and docs/ runs, as a reader would run it.
 
 The blocks of a page run in their order, in a scratch folder, with INTERLOCK_DSN naming a database that has the schema:
 
@@ -29,7 +29,7 @@ from tests.harness.snippets import Page, snippets_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
