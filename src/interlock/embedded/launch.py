@@ -97,6 +97,7 @@ def _spawn(folder: ServerFolder, charge: Mapping[str, object], report: int) -> N
             stdout=log,
             stderr=log,
             cwd="/",
+            env=watchdog.plain_environment(),
             start_new_session=True,
             pass_fds=[report],
             check=False,

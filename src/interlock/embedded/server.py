@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from interlock.embedded import ports, usage, watchdog
-from interlock.embedded.binaries import find_binaries, within_reach
+from interlock.embedded.binaries import OLDEST_MAJOR, find_binaries, within_reach
 from interlock.embedded.cluster import major_of, make_cluster
 from interlock.embedded.failures import explained
 from interlock.embedded.folder import ServerFolder
 from interlock.embedded.home import default_folder
 from interlock.embedded.launch import becomes_ready, launch
 from interlock.embedded.state import State
-from interlock.errors import BinariesNotFound, FolderTaken, InterlockError, PortTaken
+from interlock.errors import FolderTaken, InterlockError, PortTaken, WrongBinaries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,9 +129,11 @@ class EmbeddedServer:
         runner = self._folder.runner()
         if self._binaries is None:
             return find_binaries(major, runner=runner)
-        if major not in (None, self._binaries.major):
-            raise BinariesNotFound(looked_in=[str(self._binaries.folder)], needed_major=major)
-        return within_reach(self._binaries, runner)
+        chosen = self._binaries
+        if chosen.major < OLDEST_MAJOR or major not in (None, chosen.major):
+            needed = str(major) if major else f"{OLDEST_MAJOR} or newer"
+            raise WrongBinaries(folder=str(self.folder), found=chosen.major, needed=needed)
+        return within_reach(chosen, runner)
 
     def _choose_port(self, state: State) -> int:
         data = str(self._folder.data)

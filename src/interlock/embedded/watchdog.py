@@ -34,6 +34,8 @@ START_SECONDS = 120.0
 LINGER_SECONDS = 1.5
 RESTART_PAUSE_SECONDS = 0.5
 LOG_LIMIT_BYTES = 10_000_000
+# Where programs and their libraries lie, and where temporary files go.
+KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "TMPDIR")
 # All three fit, with the linger, into the five seconds in which a forgotten server must be gone.
 STOP_STEPS = ((signal.SIGINT, 2.0), (signal.SIGQUIT, 0.6), (signal.SIGKILL, 0.5))
 # What a killed postmaster's backends answer until they notice that it is gone.
@@ -260,8 +262,11 @@ class Watchdog:
 
 
 def plain_environment() -> dict[str, str]:
-    """PG* variables of the user speak of another server; the log is read for known messages, so it speaks English."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    """What a server needs of the caller's variables, which may hold secrets and PG* settings of another server.
+
+    The log is read for known messages, so it speaks English.
+    """
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return {**kept, "LC_ALL": "C"}
 
 
