@@ -1,0 +1,39 @@
+"""The `background_job` table: executions that any worker may claim now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.model.execution import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from interlock.store.connection import Connection
+    from interlock.store.sql import Catalog
+
+
+class BackgroundJobs:
+    def __init__(self, sql: Catalog) -> None:
+        self._claim, self._release = sql["background_job/claim"], sql["background_job/release"]
+
+    async def claim(
+        self,
+        conn: Connection,
+        *,
+        trains: Sequence[str],
+        limit: int,
+        server: UUID,
+        host: str,
+        token: UUID,
+        now: datetime | None,
+    ) -> list[Claim]:
+        """Take up to `limit` jobs of these trains, in the dispatcher's order; the token is the proof of the claim."""
+        rows = await self._claim.fetch(conn, trains=trains, limit=limit, server=server, host=host, token=token, now=now)
+        return [Claim._make(row) for row in rows]
+
+    async def release_if_held(self, conn: Connection, ids: list[int], tokens: list[UUID]) -> list[int]:
+        """Hand claimed jobs back, with the same attempt; answers those that were still held."""
+        return [row[0] for row in await self._release.fetch(conn, ids=ids, tokens=tokens)]
