@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from interlock.observe.redact import without_password
+from interlock.observe.redact import redacted, without_password
 
 EXECUTION_FIELDS = ("execution_id", "train", "manifest", "attempt")
 
@@ -93,7 +93,8 @@ def extras(record: logging.LogRecord) -> dict[str, Any]:
     """What the caller attached with `extra=`; the fields of an event come in one piece."""
     attached = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     data = attached.get("event_data")
-    return data if isinstance(data, dict) else attached
+    found: dict[str, Any] = redacted(data if isinstance(data, dict) else attached)
+    return found
 
 
 def dumps(line: dict[str, Any]) -> str:
@@ -136,6 +137,6 @@ def _writable_leaf(value: object) -> object:
 
 def _text(value: object) -> str:
     try:
-        return str(value)
+        return without_password(str(value))
     except Exception:  # noqa: BLE001  see dumps
         return f"<unprintable {type(value).__name__}>"

@@ -16,7 +16,7 @@ from interlock.errors import InterlockError, InvalidOption
 from interlock.observe.context import current
 from interlock.observe.events.base import RepeatedFailure
 from interlock.observe.formats import EXECUTION_FIELDS, HumanFormat, JsonFormat
-from interlock.observe.redact import without_password
+from interlock.observe.redact import redacted, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -108,7 +108,8 @@ def _worth_a_record(event: Event) -> bool:
 def _data(event: Event) -> dict[str, Any]:
     # Ids are written as strings: a reader in JavaScript would round a large one.
     return {
-        name: str(value) if name.endswith("_id") and value is not None else value for name, value in vars(event).items()
+        name: str(value) if name.endswith("_id") and value is not None else redacted(value)
+        for name, value in vars(event).items()
     }
 
 

@@ -19,7 +19,15 @@ import pytest
 from interlock.errors import InvalidOption
 from interlock.observe.bus import Bus
 from interlock.observe.context import ExecutionContext, bound, current
-from interlock.observe.events import ExecutionStarted, LoopFailed, LoopRecovered, ServerLost, WorkEnqueued
+from interlock.observe.events import (
+    ExecutionStarted,
+    LoopFailed,
+    LoopRecovered,
+    NoticeFailed,
+    PollingFallback,
+    ServerLost,
+    WorkEnqueued,
+)
 from interlock.observe.logs import LogSubscriber, configure_logging
 
 CONTEXT = ExecutionContext(execution_id=42, train="greet", manifest="daily", attempt=2)
@@ -284,3 +292,32 @@ assert logging.getLogger().handlers == handlers == []
 assert logging.getLogger().level == logging.WARNING
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ)
+
+
+SECRET = "postgresql://ada:hush-hush@db:5432/shop"
+
+
+class Address:
+    def __repr__(self):
+        return SECRET
+
+
+@pytest.mark.parametrize("format", ["json", "human"])
+def test_no_password_is_written_whatever_field_of_an_event_holds_it(emit, format):  # noqa: A002  as the flag
+    stream = io.StringIO()
+    configure_logging(stream, logging.DEBUG, format)
+    emit(PollingFallback(reason=f"no notice from {SECRET}"))
+    emit(NoticeFailed(error=SECRET))
+    emit(LoopFailed(loop=SECRET, error=OSError(SECRET), retry_in=timedelta(seconds=1)))
+    assert stream.getvalue().count("ada:***@db:5432/shop") >= 3
+    assert "hush" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("format", ["json", "human"])
+@pytest.mark.parametrize("value", [SECRET, [SECRET], {"deep": (SECRET,)}, {SECRET}, Address(), [Address()]])
+def test_no_password_is_written_that_somebody_attached_to_a_record(value, format):  # noqa: A002  as the flag
+    stream = io.StringIO()
+    configure_logging(stream, logging.DEBUG, format)
+    user_log.info("connected", extra={"database": value})
+    assert "ada:***@" in stream.getvalue()
+    assert "hush" not in stream.getvalue()
