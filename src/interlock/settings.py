@@ -68,6 +68,11 @@ class Settings:
             yield name, getattr(getattr(self, section), name), self.origins.get(name, DEFAULT)
 
 
+def sections() -> Mapping[str, type[Any]]:
+    """The components by the name of their section."""
+    return _SECTIONS
+
+
 @cache
 def known_options() -> dict[str, tuple[str, Any]]:
     """Each option's section and type."""
