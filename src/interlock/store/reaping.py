@@ -1,0 +1,80 @@
+"""Executions that went on for too long, and manifests that failed too often, as the manager's reapers see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from interlock.store.connection import Connection
+    from interlock.store.sql import Catalog
+
+
+class Overrun(NamedTuple):
+    """An execution that was asked to stop."""
+
+    execution_id: int
+    train: str
+    attempt: int
+    timeout: timedelta
+    manifest: str | None
+
+
+class Overdue(NamedTuple):
+    """An execution that has to be closed for its holder."""
+
+    execution_id: int
+    claim_token: UUID | None
+    cancel_cause: str | None = None
+
+
+class Exhausted(NamedTuple):
+    """A manifest that now waits for a person."""
+
+    dead_letter_id: int
+    manifest_id: int
+    manifest: str
+    execution_id: int
+    train: str
+    attempts: int
+
+
+class Reaping:
+    """Every verb passes over rows that somebody else holds: who ends an execution at this moment is not waited for."""
+
+    def __init__(self, sql: Catalog) -> None:
+        self._sql = sql
+
+    async def request_timeouts(self, conn: Connection, *, now: datetime | None) -> list[Overrun]:
+        """Ask everything that runs past its timeout to stop."""
+        rows = await self._sql["manifest/request_timeouts"].fetch(conn, now=now)
+        return [Overrun(row["id"], row["train"], row["attempt"], row["timeout"], row["manifest"]) for row in rows]
+
+    async def unheeded_timeouts(self, conn: Connection, *, grace: timedelta, now: datetime | None) -> list[Overdue]:
+        rows = await self._sql["manifest/list_unheeded_timeouts"].fetch(conn, grace=grace, now=now)
+        return [Overdue(row["id"], row["claim_token"], row["cancel_cause"]) for row in rows]
+
+    async def stale_pending(self, conn: Connection, *, longer_than: timedelta, now: datetime | None) -> list[Overdue]:
+        return await self._stale(conn, "manifest/list_stale_pending", longer_than, now)
+
+    async def stale_in_progress(
+        self, conn: Connection, *, longer_than: timedelta, now: datetime | None
+    ) -> list[Overdue]:
+        return await self._stale(conn, "manifest/list_stale_in_progress", longer_than, now)
+
+    async def reap_failed(self, conn: Connection, due_ids: Sequence[int], *, now: datetime | None) -> list[Exhausted]:
+        """Write the dead letters that are missing."""
+        rows: list[Any] = await self._sql["manifest/reap_failed"].fetch(conn, due_ids=due_ids, now=now)
+        return [
+            Exhausted(
+                row["id"], row["manifest_id"], row["external_id"], row["execution_id"], row["train"], row["attempts"]
+            )
+            for row in rows
+        ]
+
+    async def _stale(self, conn: Connection, name: str, longer_than: timedelta, now: datetime | None) -> list[Overdue]:
+        rows = await self._sql[name].fetch(conn, longer_than=longer_than, now=now)
+        return [Overdue(row["id"], row["claim_token"]) for row in rows]

@@ -1,0 +1,29 @@
+-- Handed over and never taken up. A job that a worker may still claim is a backlog, not stale, and what a living server
+-- is still submitting is in good hands. Whether a server lives is for the recovery tick to judge, which spares all of
+-- them after an outage: so its verdict is read, not the lease.
+-- Its entry is locked as well, if it holds a key, because the end of an execution frees that; neither is waited for.
+with stale as materialized (
+    select e.id, e.entry_id, e.claim_token
+    from /*schema*/execution e
+    where e.state = 'pending'
+      and e.created_at + :longer_than::interval <= coalesce(:now, statement_timestamp())
+      and not exists (select from /*schema*/background_job b where b.execution_id = e.id)
+      and not exists (
+          select from /*schema*/server s where s.id = e.server_id and s.state in ('alive', 'draining')
+      )
+    order by e.id
+    for update of e skip locked
+),
+entries as materialized (
+    select q.id
+    from /*schema*/work_queue q
+    where q.id in (select entry_id from stale) and q.key_held
+    order by q.id
+    for update skip locked
+)
+select id, claim_token
+from stale
+where not exists (
+    select from /*schema*/work_queue q
+    where q.id = stale.entry_id and q.key_held and q.id not in (select id from entries)
+)
