@@ -103,10 +103,7 @@ create table /*schema*/work_queue (
 ) with (fillfactor = 70);
 
 create index work_queue_for_dispatch
-    on /*schema*/work_queue (group_priority desc, priority desc, created_at, id, train)
-    where state = 'queued' and ready;
-create index work_queue_for_group
-    on /*schema*/work_queue (group_id, priority desc, created_at, id, train)
+    on /*schema*/work_queue (group_id, train, priority desc, created_at, id)
     where state = 'queued' and ready;
 create index work_queue_for_ready on /*schema*/work_queue (scheduled_at, id) where state = 'queued' and not ready;
 create unique index work_queue_one_queued_fire on /*schema*/work_queue (manifest_id)
@@ -168,13 +165,10 @@ create table /*schema*/execution (
     check (output is null or state = 'completed')
 ) with (fillfactor = 80);
 
-create index execution_for_capacity on /*schema*/execution (group_id, train)
-    where state in ('pending', 'in_progress');
-create index execution_for_recovery on /*schema*/execution (server_id)
-    where state in ('pending', 'in_progress') and server_id is not null;
+create index execution_for_capacity on /*schema*/execution (group_id, train) where ended_at is null;
 create index execution_for_manifest on /*schema*/execution (manifest_id, id) where manifest_id is not null;
 create index execution_for_failures on /*schema*/execution (manifest_id, ended_at)
-    where state = 'failed' and manifest_id is not null;
+    where failure is not null and manifest_id is not null;
 create index execution_for_active_manifest on /*schema*/execution (manifest_id)
     where state in ('pending', 'in_progress') and manifest_id is not null;
 create index execution_for_reaping on /*schema*/execution (ended_at)
