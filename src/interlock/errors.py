@@ -18,11 +18,14 @@ InterlockError
 │   ├── DependencyCycle
 │   ├── DeclarationAfterStart
 │   ├── OwnedByAnotherApp
-│   └── SyncCallInEventLoop
+│   ├── SyncCallInEventLoop
+│   └── NotInTrain
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
 │   ├── UnknownManifest
-│   └── UnknownGroup
+│   ├── UnknownGroup
+│   ├── UnknownWork
+│   └── UnknownDeadLetter
 ├── SchemaError                 the database is not ready for this code
 │   ├── SchemaAbsent
 │   ├── SchemaTooOld
@@ -40,6 +43,7 @@ InterlockError
 │   ├── PortTaken
 │   ├── DiskFull
 │   └── StartFailed
+├── AlreadyResolved             somebody else resolved the dead letter first
 ├── InvalidOutput               a train returned what its annotation does not allow
 ├── JunctionFailed              a step of a chain raised; names the junction
 ├── CancelledByRequest          somebody asked for this work to stop
@@ -252,6 +256,12 @@ class SyncCallInEventLoop(UsageError):
 
 
 @dataclass(kw_only=True, eq=False)
+class NotInTrain(UsageError):
+    def __str__(self) -> str:
+        return "no train runs here: current_execution() is for code that a worker runs; a plain call has no execution"
+
+
+@dataclass(kw_only=True, eq=False)
 class NotFound(InterlockError, LookupError):
     """What was named does not exist."""
 
@@ -278,6 +288,16 @@ class UnknownManifest(NotFound):
 @dataclass(kw_only=True, eq=False)
 class UnknownGroup(NotFound):
     kind: ClassVar[str] = "manifest group"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownWork(NotFound):
+    kind: ClassVar[str] = "execution or entry"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownDeadLetter(NotFound):
+    kind: ClassVar[str] = "dead letter"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -455,6 +475,19 @@ class StartFailed(EmbeddedError):
 
 
 @dataclass(kw_only=True, eq=False)
+class AlreadyResolved(InterlockError):
+    """Of two who resolve a dead letter at once, one wins; the other gets this."""
+
+    dead_letter_id: int
+    state: str
+    resolved_by: str | None = None
+
+    def __str__(self) -> str:
+        by = f" by {self.resolved_by}" if self.resolved_by else ""
+        return f"dead letter {self.dead_letter_id} is {self.state} already{by}; nothing was changed"
+
+
+@dataclass(kw_only=True, eq=False)
 class InvalidOutput(InterlockError):
     """A train returned what its annotation, or JSON, does not allow."""
 
@@ -473,7 +506,8 @@ class JunctionFailed(InterlockError):
     junction: str
 
     def __str__(self) -> str:
-        return f"train {self.train!r} failed in junction {self.junction!r}: {self.__cause__!r}"
+        cause = "" if self.__cause__ is None else f": {self.__cause__!r}"  # a pickled error arrives without it
+        return f"train {self.train!r} failed in junction {self.junction!r}{cause}"
 
 
 @dataclass(kw_only=True, eq=False)
