@@ -170,9 +170,9 @@ create index execution_for_manifest on /*schema*/execution (manifest_id, id) whe
 create index execution_for_failures on /*schema*/execution (manifest_id, ended_at)
     where failure is not null and manifest_id is not null;
 create index execution_for_active_manifest on /*schema*/execution (manifest_id)
-    where state in ('pending', 'in_progress') and manifest_id is not null;
+    where ended_at is null and manifest_id is not null;
 create index execution_for_reaping on /*schema*/execution (ended_at)
-    where state = 'failed' and attempt >= max_attempts and manifest_id is not null;
+    where failure is not null and attempt >= max_attempts and manifest_id is not null;
 create index execution_for_lineage on /*schema*/execution (first_entry_id, id);
 create index execution_for_retention on /*schema*/execution (ended_at) where ended_at is not null;
 

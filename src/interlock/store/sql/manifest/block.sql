@@ -11,7 +11,7 @@ where m.id = any (:ids::bigint[])
       )
       or exists (
           select from /*schema*/execution e
-          where e.manifest_id = m.id and e.state in ('pending', 'in_progress') and e.kind <> 'manual'
+          where e.manifest_id = m.id and e.ended_at is null and e.kind <> 'manual'
       )
       or exists (
           select from /*schema*/dead_letter d

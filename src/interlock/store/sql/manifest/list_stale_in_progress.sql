@@ -4,7 +4,8 @@
 with stale as materialized (
     select e.id, e.entry_id, e.claim_token
     from /*schema*/execution e
-    where e.state = 'in_progress'
+    where e.ended_at is null
+      and e.state = 'in_progress'
       and e.started_at + :longer_than::interval <= coalesce(:now, statement_timestamp())
       and not exists (
           select from /*schema*/server s where s.id = e.server_id and s.state in ('alive', 'draining')

@@ -5,7 +5,8 @@
 with stale as materialized (
     select e.id, e.entry_id, e.claim_token
     from /*schema*/execution e
-    where e.state = 'pending'
+    where e.ended_at is null
+      and e.state = 'pending'
       and e.created_at + :longer_than::interval <= coalesce(:now, statement_timestamp())
       and not exists (select from /*schema*/background_job b where b.execution_id = e.id)
       and not exists (

@@ -4,7 +4,8 @@
 with unheeded as materialized (
     select e.id, e.entry_id, e.claim_token, e.cancel_cause
     from /*schema*/execution e
-    where e.state = 'in_progress'
+    where e.ended_at is null
+      and e.state = 'in_progress'
       and e.cancel_requested_at + :grace::interval <= coalesce(:now, statement_timestamp())
       and e.started_at + e.timeout + :grace::interval <= coalesce(:now, statement_timestamp())
     order by e.id

@@ -58,7 +58,7 @@ select
         select count(*)
         from /*schema*/execution e
         where e.manifest_id = m.id
-          and e.state = 'failed'
+          and e.failure is not null
           and e.ended_at > greatest(m.last_success_at, m.last_resolved_at, '-infinity')
           and e.kind <> 'manual'
           and e.failure not in ('worker_lost', 'submit_failed')
@@ -73,7 +73,7 @@ select
     ) as has_queued_work,
     exists (
         select from /*schema*/execution e
-        where e.manifest_id = m.id and e.state in ('pending', 'in_progress') and e.kind <> 'manual'
+        where e.manifest_id = m.id and e.ended_at is null and e.kind <> 'manual'
     ) as has_active_execution,
     exists (
         select from /*schema*/execution e

@@ -3,7 +3,7 @@
 with exhausted as materialized (
     select e.manifest_id
     from /*schema*/execution e
-    where e.state = 'failed'
+    where e.failure is not null
       and e.attempt >= e.max_attempts
       and e.manifest_id is not null
       and e.kind <> 'manual'
@@ -26,7 +26,7 @@ idle as materialized (
       )
       and not exists (
           select from /*schema*/execution e
-          where e.manifest_id = m.id and e.state in ('pending', 'in_progress') and e.kind <> 'manual'
+          where e.manifest_id = m.id and e.ended_at is null and e.kind <> 'manual'
       )
     order by m.id
     for no key update of m skip locked
@@ -47,7 +47,7 @@ written as (
         select e.*
         from /*schema*/execution e
         where e.manifest_id = m.id
-          and e.state = 'failed'
+          and e.failure is not null
           and e.ended_at > coalesce(m.since, '-infinity')
           and e.kind <> 'manual'
           and e.failure not in ('worker_lost', 'submit_failed')

@@ -2,7 +2,8 @@
 with overdue as materialized (
     select e.id
     from /*schema*/execution e
-    where e.state = 'in_progress'
+    where e.ended_at is null
+      and e.state = 'in_progress'
       and e.cancel_requested_at is null
       and e.started_at + e.timeout <= coalesce(:now, statement_timestamp())
     order by e.id
