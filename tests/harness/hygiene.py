@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlock.runtime.portal import portal
 from tests.harness import guard
 from tests.harness.waiting import INTERVAL
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 GRACE = 2.0
+PORTAL_THREAD = "interlock-portal"
 # Threads of an event loop's default executor live until the loop closes, which is after this check.
 _OF_THE_LOOP = ("asyncio_", "ThreadPoolExecutor")
 
@@ -39,6 +41,7 @@ def nothing_outlives_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("asyncio"):
         request.getfixturevalue("no_task_outlives_the_test")
     yield
+    _close_portal(threads)
     _complain("threads", _remaining(lambda: _threads() - threads), _describe_thread)
     _complain("processes", _remaining(lambda: _processes() - processes - _allowed()), _describe_process)
 
@@ -51,6 +54,12 @@ async def no_task_outlives_the_test() -> AsyncIterator[None]:
     if leaked:
         _, leaked = await asyncio.wait(leaked, timeout=GRACE)
     _complain("tasks", leaked, repr)
+
+
+def _close_portal(before: set[threading.Thread]) -> None:
+    """The thread behind the blocking calls serves the process for as long as it lives: here, one test."""
+    if any(thread.name == PORTAL_THREAD for thread in _threads() - before):
+        portal.close()
 
 
 def _remaining(look: Callable[[], set[Any]]) -> set[Any]:
