@@ -7,15 +7,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interlock.app import Interlock
-    from interlock.errors import InterlockError, LeaseLost
+    from interlock.errors import InterlockError, LeaseLost, LockServiceUnavailable, LockTaken
+    from interlock.locks.lease import Lease
+    from interlock.model.exclusion import exclude
+    from interlock.model.schedule import cron, every, once
+    from interlock.trains.options import Backoff
 
 _EXPORTS = {
+    "Backoff": "interlock.trains.options",
     "Interlock": "interlock.app",
     "InterlockError": "interlock.errors",
+    "Lease": "interlock.locks.lease",
     "LeaseLost": "interlock.errors",
+    "LockServiceUnavailable": "interlock.errors",
+    "LockTaken": "interlock.errors",
+    "cron": "interlock.model.schedule",
+    "every": "interlock.model.schedule",
+    "exclude": "interlock.model.exclusion",
+    "once": "interlock.model.schedule",
 }
 
-__all__ = ["Interlock", "InterlockError", "LeaseLost"]
+__all__ = [
+    "Backoff",
+    "Interlock",
+    "InterlockError",
+    "Lease",
+    "LeaseLost",
+    "LockServiceUnavailable",
+    "LockTaken",
+    "cron",
+    "every",
+    "exclude",
+    "once",
+]
 
 
 def __getattr__(name: str) -> Any:

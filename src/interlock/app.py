@@ -11,6 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from interlock.locks.open import open_locks
+from interlock.locks.retention import LockRetention
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
 from interlock.runtime.keeper import Keeper
@@ -49,6 +51,14 @@ class Interlock:
         self._database: Database | None = None
         self._pid = os.getpid()
         self._opening = threading.Lock()
+        self._keeper: Keeper | None = None
+        self.locks = open_locks(
+            self.settings.locks,
+            self.settings.runtime,
+            self.adatabase,
+            emit=self.events.emit,
+            server=lambda: self._keeper.server if self._keeper is not None else None,
+        )
 
     async def __aenter__(self) -> Self:
         await self.aopen()
@@ -73,6 +83,7 @@ class Interlock:
             raise
 
     async def aclose(self) -> None:
+        await self.locks.aclose()
         if self._database is not None:
             await self._database.close()
         if self._embedded is not None and self._pid == os.getpid():
@@ -138,7 +149,7 @@ class Interlock:
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
         profile = describe_server(runtime, roles=roles, slots=0)
-        keeper = Keeper(database, profile, runtime, emit=self.events.emit)
+        self._keeper = keeper = Keeper(database, profile, runtime, emit=self.events.emit)
         components = self._components(database, keeper)
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=runtime.shutdown_timeout), keeper
 
@@ -156,12 +167,13 @@ class Interlock:
         recovery = Recovery(
             database, judge=lambda: keeper.server, interval=settings.runtime.recovery_interval, emit=emit
         )
-        retention = Retention(database, settings.upkeep)
+        retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
         return [
             keeper,
             NoticeComponent(NoticeHub(database, emit=emit), emit=emit),
             LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
             LoopComponent(Loop(retention.name, retention.tick, emit=emit)),
+            LoopComponent(Loop(lock_retention.name, lock_retention.tick, emit=emit)),
         ]
 
     def _embedded_is_used(self) -> bool:

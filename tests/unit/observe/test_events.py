@@ -22,6 +22,7 @@ ABSTRACT = {
     "Event",
     "RepeatedFailure",
     "ExecutionEvent",
+    "LockEvent",
     "ManifestEvent",
     "ServerEvent",
     "StoreEvent",

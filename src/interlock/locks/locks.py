@@ -1,0 +1,197 @@
+"""`app.locks`: at most N holders of a name in the whole fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from interlock.errors import InvalidSetting, LockServiceUnavailable, LockTaken
+from interlock.locks.acquire import Acquirer
+from interlock.locks.health import Health, HealthState
+from interlock.locks.hold import Hold
+from interlock.locks.keeper import LockKeeper
+from interlock.locks.options import checked_wish
+from interlock.observe.events.lock import SlotForceReleased
+from interlock.runtime.portal import portal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from interlock.locks.acquire import Wish
+    from interlock.locks.backend import Line, LockBackend
+    from interlock.locks.lease import Lease, OnLost
+    from interlock.locks.transaction import TransactionHolds
+    from interlock.model.lease import Holder, SlotInTransaction
+    from interlock.observe.bus import Emit
+    from interlock.store.connection import Connection
+
+_HEALTH_SLOTS = 16  # checks of one server that may overlap without reporting trouble
+_HEALTH_TTL = timedelta(seconds=5)
+
+
+class Locks:
+    """Holds, holders and health of one namespace in one lock service."""
+
+    def __init__(
+        self,
+        open_backend: Callable[[], Awaitable[LockBackend]],
+        *,
+        owner: str,
+        server_name: str,
+        emit: Emit,
+        ttl: timedelta = timedelta(seconds=30),
+        server: Callable[[], UUID | None] = lambda: None,
+        audit: Callable[[Holder, str], Awaitable[None]] | None = None,
+        transactions: TransactionHolds | None = None,
+    ) -> None:
+        self.owner, self.server_name, self.ttl = owner, server_name, ttl
+        self._open_backend, self._server, self._audit, self._emit = open_backend, server, audit, emit
+        self._transactions = transactions
+        self._backend: LockBackend | None = None
+        self._keeper = LockKeeper(self._line, emit=emit)
+        self._acquirer: Acquirer | None = None
+
+    def hold(
+        self,
+        name: str,
+        slots: int = 1,
+        *,
+        ttl: timedelta | None = None,
+        wait: timedelta | float = 0,
+        at_least: timedelta | float = 0,
+        on_lost: OnLost = "cancel",
+        warn_after: timedelta | None = None,
+    ) -> Hold:
+        """Hold a slot for the length of a `with` or `async with`; raises `LockTaken` when none is free in time."""
+        wish = checked_wish(
+            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+        )
+        return Hold(lambda: self._take_or_raise(wish))
+
+    async def atry_hold(
+        self,
+        name: str,
+        slots: int = 1,
+        *,
+        ttl: timedelta | None = None,
+        wait: timedelta | float = 0,
+        at_least: timedelta | float = 0,
+        on_lost: OnLost = "cancel",
+        warn_after: timedelta | None = None,
+    ) -> Lease | None:
+        """The lease, which is itself a context manager, or None when no slot is free in time."""
+        wish = checked_wish(
+            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+        )
+        return await self._take(wish)
+
+    def try_hold(
+        self,
+        name: str,
+        slots: int = 1,
+        *,
+        ttl: timedelta | None = None,
+        wait: timedelta | float = 0,
+        at_least: timedelta | float = 0,
+        on_lost: OnLost = "cancel",
+        warn_after: timedelta | None = None,
+    ) -> Lease | None:
+        """The blocking twin of `atry_hold`."""
+        wish = checked_wish(
+            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+        )
+        return portal.call(self._take, wish)
+
+    async def ahold_in(self, conn: Connection, name: str, slots: int = 1) -> SlotInTransaction:
+        """Hold a slot until the transaction of this PostgreSQL connection ends; raises `LockTaken`, never waits."""
+        return await self._in_transactions().take(conn, name, slots)
+
+    async def atry_hold_in(self, conn: Connection, name: str, slots: int = 1) -> SlotInTransaction | None:
+        """The same, with None instead of `LockTaken`."""
+        return await self._in_transactions().try_take(conn, name, slots)
+
+    async def aholders(self, name: str | None = None) -> list[Holder]:
+        """Who holds which slot, of one name or of all."""
+        return await (await self.abackend()).holders(name)
+
+    def holders(self, name: str | None = None) -> list[Holder]:
+        """The blocking twin of `aholders`."""
+        return portal.call(self.aholders, name)
+
+    async def aforce_release(self, name: str, slot: int = 0, *, actor: str) -> Holder | None:
+        """Free a slot whoever holds it, and record who did so; the holder hears of it with its next renewal."""
+        freed = await (await self.abackend()).force_release(name, slot)
+        if freed is not None:
+            self._emit(SlotForceReleased(name=name, slot=slot, fence=freed.fence, owner=freed.owner, actor=actor))
+            if self._audit is not None:
+                await self._audit(freed, actor)
+        return freed
+
+    def force_release(self, name: str, slot: int = 0, *, actor: str) -> Holder | None:
+        """The blocking twin of `aforce_release`."""
+        return portal.call(self.aforce_release, name, slot, actor=actor)
+
+    async def ahealth(self) -> Health:
+        """Take and give back a slot of this server's own name: peers that check themselves are not in the way."""
+        began = time.monotonic()
+        wish = checked_wish(
+            f"health:{self.server_name}"[:200],
+            _HEALTH_SLOTS,
+            _HEALTH_TTL,
+            wait=0,
+            at_least=0,
+            on_lost="mark",
+            warn_after=None,
+        )
+        try:
+            lease = await self._take(wish)
+            released = lease is not None and await lease.arelease()
+        except LockServiceUnavailable as error:
+            return Health(HealthState.UNHEALTHY, str(error), _since(began))
+        if lease is None:
+            return Health(HealthState.DEGRADED, "the test lock could not be taken", _since(began))
+        if not released:
+            return Health(HealthState.DEGRADED, "the test lock could not be given back", _since(began))
+        return Health(HealthState.HEALTHY, "the lock service answers", _since(began))
+
+    def health(self) -> Health:
+        """The blocking twin of `ahealth`."""
+        return portal.call(self.ahealth)
+
+    async def aclose(self) -> None:
+        """Stop renewing and hang up; leases that are still held run out."""
+        await asyncio.to_thread(self._keeper.close)
+        backend, self._backend, self._acquirer = self._backend, None, None
+        if backend is not None:
+            await backend.close()
+
+    async def abackend(self) -> LockBackend:
+        if self._backend is None:
+            self._backend = await self._open_backend()
+        return self._backend
+
+    def _in_transactions(self) -> TransactionHolds:
+        if self._transactions is None:
+            raise InvalidSetting(setting="lock_backend", found=None, expected="an app with a PostgreSQL database")
+        return self._transactions
+
+    async def _line(self) -> Line:
+        return await (await self.abackend()).line()
+
+    async def _take(self, wish: Wish) -> Lease | None:
+        if self._acquirer is None:
+            self._acquirer = Acquirer(await self.abackend(), self._keeper, self.owner, emit=self._emit)
+        return await self._acquirer.take(wish, self._server())
+
+    async def _take_or_raise(self, wish: Wish) -> Lease:
+        lease = await self._take(wish)
+        if lease is None:
+            raise LockTaken(name=wish.name, slots=wish.slots, waited=wish.wait.total_seconds())
+        return lease
+
+
+def _since(began: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - began)

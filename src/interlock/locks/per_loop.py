@@ -1,0 +1,51 @@
+"""Connections belong to the event loop that opened them; this keeps a set of them for each."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+_inherited: list[object] = []
+
+
+class PerLoop(Generic[T]):
+    """One thing per event loop, made on first use; what came through a fork is kept aside untouched."""
+
+    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
+        self._make, self._close = make, close
+        self._things: dict[asyncio.AbstractEventLoop, T] = {}
+        self._pid = os.getpid()
+
+    def get(self) -> T:
+        if self._pid != os.getpid():
+            _inherited.append(self._things)
+            self._things, self._pid = {}, os.getpid()
+        loop = asyncio.get_running_loop()
+        thing = self._things.get(loop)
+        if thing is None:
+            thing = self._things[loop] = self._make()
+        return thing
+
+    async def close(self) -> None:
+        """Close those of this event loop and of every other one that still runs."""
+        if self._pid != os.getpid():
+            return
+        things, self._things = self._things, {}
+        for loop, thing in things.items():
+            with suppress(Exception):
+                await self._close_in(loop, thing)
+
+    async def _close_in(self, loop: asyncio.AbstractEventLoop, thing: T) -> None:
+        async def close() -> None:
+            await self._close(thing)
+
+        if loop is asyncio.get_running_loop():
+            await close()
+        elif loop.is_running():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(close(), loop))

@@ -1,0 +1,106 @@
+"""Lock slots as rows of PostgreSQL: the default, because it needs nothing that is not there already.
+
+Every verb is one statement on a connection of our own, not on the pool of the work: a pool resets a connection after
+each use, which would double the round trips, and may be used up by the very work that wants a lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from interlock.locks.per_loop import PerLoop
+from interlock.store.lock_slot import LockSlots, lock_service
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from datetime import timedelta
+    from uuid import UUID
+
+    from interlock.model.lease import Grant, Held, Holder, Refusal, SlotRequest
+    from interlock.store.connection import Connection
+    from interlock.store.database import Database
+
+IDLE_CONNECTIONS = 2
+
+
+class PostgresLocks:
+    def __init__(self, database: Database, namespace: str) -> None:
+        self._database, self._slots = database, LockSlots(database.sql, namespace)
+        self._idle: PerLoop[list[Connection]] = PerLoop(list, _close_all)
+
+    @property
+    def where(self) -> str:
+        return self._database.where
+
+    async def acquire(self, request: SlotRequest) -> Grant | Refusal:
+        async with self._connection() as conn:
+            return await self._slots.acquire(conn, request)
+
+    async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        async with self._connection() as conn:
+            return await self._slots.extend_if_held(conn, held)
+
+    async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
+        async with self._connection() as conn:
+            return await self._slots.release_if_held(conn, name, token, at_least)
+
+    async def holders(self, name: str | None = None) -> list[Holder]:
+        async with self._connection() as conn:
+            return await self._slots.list(conn, name)
+
+    async def force_release(self, name: str, slot: int) -> Holder | None:
+        async with self._connection() as conn:
+            return await self._slots.force_release(conn, name, slot)
+
+    async def line(self) -> PostgresLine:
+        with lock_service(self.where):
+            return PostgresLine(await self._database.connect("lock keeper"), self._slots, self.where)
+
+    async def close(self) -> None:
+        await self._idle.close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection, None]:
+        """An idle connection or a new one; one that failed in any way is not used again."""
+        with lock_service(self.where):
+            idle = self._idle.get()
+            conn = await self._idle_or_new(idle)
+            try:
+                yield conn
+            except BaseException:
+                conn.terminate()
+                raise
+            if len(idle) < IDLE_CONNECTIONS:
+                idle.append(conn)
+            else:
+                await conn.close()
+
+    async def _idle_or_new(self, idle: list[Connection]) -> Connection:
+        while idle:
+            if not (conn := idle.pop()).is_closed():
+                return conn
+        return await self._database.connect("locks")
+
+
+class PostgresLine:
+    """The keeper's own connection."""
+
+    def __init__(self, conn: Connection, slots: LockSlots, where: str) -> None:
+        self._conn, self._slots, self._where = conn, slots, where
+
+    async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        with lock_service(self._where):
+            return await self._slots.extend_if_held(self._conn, held)
+
+    async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
+        with lock_service(self._where):
+            return await self._slots.release_if_held(self._conn, name, token, at_least)
+
+    async def close(self) -> None:
+        self._conn.terminate()
+
+
+async def _close_all(idle: list[Connection]) -> None:
+    while idle:
+        await idle.pop().close(timeout=1)

@@ -1,0 +1,232 @@
+"""Lock slots in Redis or Valkey: one script per verb, so that every verb is atomic and one round trip.
+
+A slot is the key `interlock:<namespace>:{<name>}:slot:<n>`; the braces are the hash tag that keeps the slots of a name
+on one node of a cluster. Durability is the server's: after a restart that forgot the keys, every holder is told that
+its lease is lost, and fences go on growing because they follow the server's clock.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from hashlib import sha1
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from interlock.errors import InvalidSetting, LockServiceUnavailable
+from interlock.locks.per_loop import PerLoop
+from interlock.model.lease import Grant, Holder, Peers, Refusal
+from interlock.observe.redact import without_password
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from redis.asyncio import Redis
+
+    from interlock.model.lease import Held, SlotRequest
+
+CONNECT_TIMEOUT = 3.0
+_FIELDS = ("owner", "server", "slots", "fence", "ttl", "acquired")
+
+
+class RedisLocks:
+    def __init__(self, url: str, namespace: str) -> None:
+        self._url, self._prefix = url, f"interlock:{_escaped(namespace)}:"
+        self._clients: PerLoop[Redis] = PerLoop(lambda: _client(url), _close)
+        self.where = without_password(url)
+
+    async def acquire(self, request: SlotRequest) -> Grant | Refusal:
+        base = self._base(request.name)
+        keys = (f"{base}:slot:", f"{base}:fence", f"{base}:open")
+        server = "" if request.server is None else str(request.server)
+        arguments = (
+            request.slots,
+            request.start,
+            _milliseconds(request.ttl),
+            str(request.token),
+            request.owner,
+            server,
+        )
+        async with self._answering():
+            return _answer(await _run(self._clients.get(), "acquire", keys, arguments), request.ttl)
+
+    async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        async with self._answering():
+            return await self._extend(self._clients.get(), held)
+
+    async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
+        async with self._answering():
+            return await self._release(self._clients.get(), name, token, at_least)
+
+    async def holders(self, name: str | None = None) -> list[Holder]:
+        """A walk over the keys of the namespace: for people, not for the hot path."""
+        pattern = f"{_escaped_pattern(self._prefix)}{{*}}:slot:*"
+        async with self._answering():
+            client = self._clients.get()
+            keys = [key.decode() async for key in client.scan_iter(match=pattern, count=500)]
+            found = [holder for key in keys if (holder := await self._holder(client, key))]
+        return sorted(
+            (holder for holder in found if name in (None, holder.name)), key=lambda holder: (holder.name, holder.slot)
+        )
+
+    async def force_release(self, name: str, slot: int) -> Holder | None:
+        base = self._base(name)
+        async with self._answering():
+            keys = (f"{base}:slot:{slot}", f"{base}:open")
+            found = await _run(self._clients.get(), "force_release", keys, (slot,))
+        return _holder(name, slot, found[:6], found[6], found[7]) if found else None
+
+    async def line(self) -> RedisLine:
+        return RedisLine(self, _client(self._url))
+
+    async def close(self) -> None:
+        await self._clients.close()
+
+    async def _extend(self, client: Redis, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        # By text and not by digest: a digest that the server forgot would fail in the middle of a pipeline.
+        text, _ = _script("extend")
+        async with client.pipeline(transaction=False) as pipeline:
+            for each in held:
+                key = f"{self._base(each.name)}:slot:{each.slot}"
+                pipeline.eval(text, 1, key, str(each.token), str(_milliseconds(each.ttl)))
+            answers = await pipeline.execute()
+        return {each.token: each.ttl for each, kept in zip(held, answers, strict=True) if kept}
+
+    async def _release(self, client: Redis, name: str, token: UUID, at_least: timedelta) -> bool:
+        base = self._base(name)
+        keys = (f"{base}:slot:", f"{base}:open")
+        return bool(await _run(client, "release", keys, (str(token), _milliseconds(at_least))))
+
+    async def _holder(self, client: Redis, key: str) -> Holder | None:
+        name, _, slot = key.removeprefix(self._prefix).rpartition(":slot:")
+        async with client.pipeline(transaction=False) as pipeline:
+            pipeline.hmget(key, _FIELDS)
+            pipeline.pttl(key)
+            pipeline.time()
+            fields, left, now = await pipeline.execute()
+        return None if fields[0] is None else _holder(_unescaped(name[1:-1]), int(slot), fields, left, now)
+
+    def _base(self, name: str) -> str:
+        return f"{self._prefix}{{{_escaped(name)}}}"
+
+    @asynccontextmanager
+    async def _answering(self) -> AsyncGenerator[None, None]:
+        from redis.exceptions import RedisError  # noqa: PLC0415  the client loads on first use
+
+        try:
+            yield
+        except (OSError, TimeoutError, RedisError) as error:
+            reason = without_password(str(error)) or "no answer in time"
+            raise LockServiceUnavailable(where=self.where, reason=reason) from error
+
+
+class RedisLine:
+    """The keeper's own connections."""
+
+    def __init__(self, locks: RedisLocks, client: Redis) -> None:
+        self._locks, self._client = locks, client
+
+    async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        async with self._locks._answering():  # noqa: SLF001  the two are one thing
+            return await self._locks._extend(self._client, held)  # noqa: SLF001  see above
+
+    async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
+        async with self._locks._answering():  # noqa: SLF001  see above
+            return await self._locks._release(self._client, name, token, at_least)  # noqa: SLF001  see above
+
+    async def close(self) -> None:
+        await _close(self._client)
+
+
+def _client(url: str) -> Redis:
+    try:
+        from redis.asyncio import Redis  # noqa: PLC0415  the client loads on first use
+        from redis.asyncio.retry import Retry  # noqa: PLC0415  see above
+        from redis.backoff import NoBackoff  # noqa: PLC0415  see above
+    except ModuleNotFoundError as error:
+        expected = "the client library as well; run: pip install 'interlock[redis]'"
+        raise InvalidSetting(setting="lock_backend", found="redis", expected=expected) from error
+    # A command that was sent and not answered may have been carried out: trying it again is for those who know.
+    return Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT, retry=Retry(NoBackoff(), 0))
+
+
+async def _close(client: Redis) -> None:
+    await client.aclose()
+
+
+async def _run(client: Redis, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+    from redis.exceptions import NoScriptError  # noqa: PLC0415  the client loads on first use
+
+    text, digest = _script(name)
+    try:
+        return await client.evalsha(digest, len(keys), *keys, *arguments)
+    except NoScriptError:
+        return await client.eval(text, len(keys), *keys, *arguments)
+
+
+@cache
+def _script(name: str) -> tuple[str, str]:
+    text = resources.files("interlock.locks").joinpath("scripts", f"{name}.lua").read_text("utf-8")
+    return text, sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _answer(found: Any, ttl: timedelta) -> Grant | Refusal:
+    holders, narrowest, narrowest_by, widest, widest_by, soonest = found[1]
+    peers = Peers()
+    if holders:
+        peers = Peers(
+            holders=holders,
+            narrowest=narrowest,
+            narrowest_by=narrowest_by.decode(),
+            widest=widest,
+            widest_by=widest_by.decode(),
+        )
+    if not found[0]:
+        return Refusal(peers=peers, free_in=timedelta(milliseconds=soonest) if soonest >= 0 else None)
+    _, _, slot, fence, seconds, micros, expired = found
+    return Grant(
+        slot=slot,
+        fence=int(fence),
+        acquired_at=datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(micros)),
+        remaining=ttl,
+        expired=expired.decode() or None,
+        peers=peers,
+    )
+
+
+def _holder(name: str, slot: int, fields: Sequence[bytes], left: int, now: Sequence[Any]) -> Holder:
+    owner, server, slots, fence, ttl, acquired = (field.decode() for field in fields)
+    seconds, micros = acquired.split(".")
+    acquired_at = datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(micros))
+    server_now = datetime.fromtimestamp(int(now[0]), UTC) + timedelta(microseconds=int(now[1]))
+    return Holder(
+        name=name,
+        slot=slot,
+        owner=owner,
+        slots=int(slots),
+        fence=int(fence),
+        ttl=timedelta(milliseconds=int(ttl)),
+        acquired_at=acquired_at,
+        age=server_now - acquired_at,
+        expires_in=timedelta(milliseconds=max(left, 0)),
+        server=UUID(server) if server else None,
+    )
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return max(round(duration.total_seconds() * 1000), 0)
+
+
+def _escaped(name: str) -> str:
+    """A brace in a name would end the hash tag early."""
+    return name.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("%7D", "}").replace("%7B", "{").replace("%25", "%")
+
+
+def _escaped_pattern(text: str) -> str:
+    return "".join(f"\\{char}" if char in "*?[]\\^" else char for char in text)

@@ -1,0 +1,142 @@
+"""The `lock_slot` table: slot n of a name, who holds it and until when."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interlock.errors import DatabaseUnavailable, LockServiceUnavailable
+from interlock.model.lease import Grant, Holder, Peers, Refusal, SlotInTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import timedelta
+    from uuid import UUID
+
+    from interlock.model.lease import Held, SlotRequest
+    from interlock.store.connection import Connection, Record
+    from interlock.store.sql import Catalog
+
+
+class LockSlots:
+    """The slots of one namespace."""
+
+    def __init__(self, sql: Catalog, namespace: str) -> None:
+        self._sql, self._namespace = sql, namespace
+
+    async def acquire(self, conn: Connection, request: SlotRequest) -> Grant | Refusal:
+        """Take the first free slot; the rows of a name that nobody has used for long are made first."""
+        row = await self._try(conn, request)
+        if row["slot"] is None and row["known"] < request.slots:
+            await self.prepare(conn, request.name, request.slots)
+            row = await self._try(conn, request)
+        return _answer(row)
+
+    async def prepare(self, conn: Connection, name: str, slots: int) -> None:
+        await self._sql["lock_slot/prepare"].execute(conn, namespace=self._namespace, name=name, slots=slots)
+
+    async def extend_if_held(self, conn: Connection, held: Sequence[Held]) -> dict[UUID, timedelta]:
+        """How much remains, by token; one that is missing is lost."""
+        rows = await self._sql["lock_slot/extend"].fetch(
+            conn,
+            namespace=self._namespace,
+            names=[each.name for each in held],
+            slot_numbers=[each.slot for each in held],
+            tokens=[each.token for each in held],
+            ttls=[each.ttl for each in held],
+        )
+        return {row["token"]: row["remaining"] for row in rows}
+
+    async def release_if_held(self, conn: Connection, name: str, token: UUID, at_least: timedelta) -> bool:
+        slot = await self._sql["lock_slot/release"].fetchval(
+            conn, namespace=self._namespace, name=name, token=token, at_least=at_least
+        )
+        return slot is not None
+
+    async def force_release(self, conn: Connection, name: str, slot: int) -> Holder | None:
+        """Free a slot whoever holds it; answers who did."""
+        row = await self._sql["lock_slot/force_release"].fetchrow(conn, namespace=self._namespace, name=name, slot=slot)
+        return None if row is None else _holder(row)
+
+    async def hold_in_transaction(
+        self, conn: Connection, name: str, slots: int, start: int
+    ) -> SlotInTransaction | None:
+        """Lock the row of a free slot until this transaction ends; the rows must exist."""
+        row = await self._sql["lock_slot/hold_in_transaction"].fetchrow(
+            conn, namespace=self._namespace, name=name, slots=slots, start=start
+        )
+        if row is None or row["slot"] is None:
+            return None
+        return SlotInTransaction(name=name, slot=row["slot"], fence=row["fence"])
+
+    async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[Holder]:
+        rows = await self._sql["lock_slot/list"].fetch(conn, namespace=self._namespace, name=name, limit=limit)
+        return [_holder(row) for row in rows]
+
+    async def forget(self, conn: Connection, *, older_than: timedelta, limit: int) -> int:
+        """Delete rows that nobody has held for long, of every namespace."""
+        return len(await self._sql["lock_slot/forget"].fetch(conn, older_than=older_than, limit=limit))
+
+    async def _try(self, conn: Connection, request: SlotRequest) -> Record:
+        row = await self._sql["lock_slot/acquire"].fetchrow(
+            conn,
+            namespace=self._namespace,
+            name=request.name,
+            slots=request.slots,
+            start=request.start,
+            token=request.token,
+            server_id=request.server,
+            holder=request.owner,
+            ttl=request.ttl,
+        )
+        if row is None:
+            raise AssertionError("the statement answers one row, whatever it finds")
+        return row
+
+
+@contextmanager
+def lock_service(where: str) -> Iterator[None]:
+    """Whatever goes wrong between us and PostgreSQL is one error to those who want a lock."""
+    import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+    try:
+        yield
+    except DatabaseUnavailable as error:
+        raise LockServiceUnavailable(where=where, reason=error.reason) from error
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise LockServiceUnavailable(where=where, reason=str(error) or "no answer in time") from error
+
+
+def _answer(row: Record) -> Grant | Refusal:
+    peers = Peers(
+        holders=row["holders"],
+        narrowest=row["narrowest"],
+        narrowest_by=row["narrowest_by"],
+        widest=row["widest"],
+        widest_by=row["widest_by"],
+    )
+    if row["slot"] is None:
+        return Refusal(peers=peers, free_in=row["free_in"])
+    return Grant(
+        slot=row["slot"],
+        fence=row["fence"],
+        acquired_at=row["acquired_at"],
+        remaining=row["remaining"],
+        expired=row["expired"],
+        peers=peers,
+    )
+
+
+def _holder(row: Record) -> Holder:
+    return Holder(
+        name=row["name"],
+        slot=row["slot"],
+        owner=row["holder"],
+        slots=row["slots"],
+        fence=row["fence"],
+        ttl=row["ttl"],
+        acquired_at=row["acquired_at"],
+        age=row["age"],
+        expires_in=row["expires_in"],
+        server=row["server_id"],
+    )

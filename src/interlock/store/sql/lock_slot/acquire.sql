@@ -1,0 +1,36 @@
+-- One round trip: the first free slot from a random one on, or who is in the way. Nothing waits, so that a lease is
+-- never stamped before a wait. The smallest N of all holders binds; with one N for all, the rows themselves are the cap.
+with holding as (
+    select count(*) filter (where slot < :slots::integer) as known,
+           count(*) filter (where expires_at > statement_timestamp()) as holders,
+           min(slots) filter (where expires_at > statement_timestamp()) as narrowest,
+           max(slots) filter (where expires_at > statement_timestamp()) as widest,
+           min(expires_at) filter (where expires_at > statement_timestamp()) as soonest,
+           (array_agg(holder order by slots) filter (where expires_at > statement_timestamp()))[1] as narrowest_by,
+           (array_agg(holder order by slots desc) filter (where expires_at > statement_timestamp()))[1] as widest_by
+    from /*schema*/lock_slot
+    where namespace = :namespace and name = :name
+),
+free as materialized (
+    select l.slot, case when l.token is not null then l.holder end as expired
+    from /*schema*/lock_slot l, holding
+    where l.namespace = :namespace and l.name = :name
+      and l.slot < least(:slots::integer, holding.narrowest)
+      and holding.holders < least(:slots::integer, holding.narrowest)
+      and l.expires_at <= statement_timestamp()
+    order by (l.slot + :slots::integer - :start::integer) % :slots::integer
+    limit 1
+    for update of l skip locked
+),
+taken as (
+    update /*schema*/lock_slot l
+    set token = :token, server_id = :server_id, holder = :holder, slots = :slots::integer, fence = default,
+        ttl = :ttl::interval, acquired_at = clock_timestamp(), expires_at = clock_timestamp() + :ttl::interval
+    from free
+    where l.namespace = :namespace and l.name = :name and l.slot = free.slot
+    returning l.slot, l.fence, l.acquired_at, l.expires_at - clock_timestamp() as remaining, free.expired
+)
+select taken.slot, taken.fence, taken.acquired_at, taken.remaining, taken.expired,
+       holding.known, holding.holders, holding.narrowest, holding.narrowest_by, holding.widest, holding.widest_by,
+       holding.soonest - statement_timestamp() as free_in
+from holding left join taken on true

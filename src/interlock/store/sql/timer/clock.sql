@@ -1,0 +1,1 @@
+select coalesce(:now::timestamptz, clock_timestamp())
