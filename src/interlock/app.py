@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from interlock.locks.open import open_locks
 from interlock.locks.retention import LockRetention
+from interlock.manifests.declare import Declarations
+from interlock.manifests.seed import Seeding, SeedingComponent
+from interlock.manifests.surface import DeclaringApp
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
 from interlock.runtime.keeper import Keeper
@@ -26,6 +29,7 @@ from interlock.store import migrate
 from interlock.store.database import Database
 from interlock.store.listen import NoticeHub
 from interlock.store.server import Servers
+from interlock.trains.registry import Registry
 from interlock.upkeep.retention import Retention
 from interlock.worker.recover import Recovery
 
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
     from interlock.runtime.supervisor import Component
 
 
-class Interlock:
+class Interlock(DeclaringApp):
     """One app: what it is called, where its database is, and what its servers run.
 
     The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
@@ -47,6 +51,10 @@ class Interlock:
     def __init__(self, dsn: str | None = None, **options: Any) -> None:
         self.settings = load_settings({"dsn": dsn, **options})
         self.events = Bus()
+        self.trains = Registry()
+        self.declarations = Declarations(
+            self.trains, self.settings.manifests, max_input_bytes=self.settings.dispatch.max_input_bytes
+        )
         self._embedded: EmbeddedServer | None = None
         self._database: Database | None = None
         self._pid = os.getpid()
@@ -146,9 +154,11 @@ class Interlock:
             runner.run(self.arun(roles))
 
     async def _server(self, roles: Iterable[str]) -> tuple[Supervisor, Keeper]:
+        self.trains.freeze()
+        self.declarations.freeze()
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
-        profile = describe_server(runtime, roles=roles, slots=0)
+        profile = describe_server(runtime, roles=roles, trains=self.trains.names(), slots=0)
         self._keeper = keeper = Keeper(database, profile, runtime, emit=self.events.emit)
         components = self._components(database, keeper)
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=runtime.shutdown_timeout), keeper
@@ -170,11 +180,27 @@ class Interlock:
         retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
         return [
             keeper,
+            SeedingComponent(self._seeding(database, keeper), interval=settings.upkeep.cleanup_interval, emit=emit),
             NoticeComponent(NoticeHub(database, emit=emit), emit=emit),
             LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
             LoopComponent(Loop(retention.name, retention.tick, emit=emit)),
             LoopComponent(Loop(lock_retention.name, lock_retention.tick, emit=emit)),
         ]
+
+    def _seeding(self, database: Database, keeper: Keeper) -> Seeding:
+        return Seeding(
+            database,
+            self.declarations,
+            app=self._app_name,
+            server=lambda: keeper.server,
+            prune=self.settings.manifests.prune_orphaned_manifests,
+            interval=self.settings.upkeep.cleanup_interval,
+            emit=self.events.emit,
+        )
+
+    @property
+    def _app_name(self) -> str | None:
+        return self.settings.runtime.name
 
     def _embedded_is_used(self) -> bool:
         return self.settings.store.dsn is None

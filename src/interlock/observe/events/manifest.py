@@ -126,3 +126,8 @@ class ManifestsSeeded(Event):
     changed: int
     unchanged: int
     pruned: int
+
+
+@event
+class ManifestPruned(ManifestEvent):
+    text: ClassVar[str] = "manifest {external_id} is declared by no server any more; removed"

@@ -1,0 +1,165 @@
+"""Declared manifests written to their rows: new ones inserted, changed ones changed, all others left alone."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from interlock.errors import OwnedByAnotherApp, UnknownManifest
+from interlock.failpoints import reach
+from interlock.manifests.graph import parents_first
+from interlock.model.manifest import REPLANNING, differing
+from interlock.model.plan import first_plan, replan
+from interlock.model.schedule import Dependent, Once, single_time
+from interlock.model.schedule_json import decode_schedule
+from interlock.store.declaration_row import columns_of, plan_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from datetime import datetime
+
+    from interlock.model.manifest import ManifestDeclaration, Origin, Said
+    from interlock.model.plan import Plan
+    from interlock.model.schedule import Schedule
+    from interlock.store.connection import Connection
+    from interlock.store.declaration import DeclaredManifests, HeldManifest, StoredManifest
+    from interlock.store.declaration_row import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A manifest of which code says something else than it last said."""
+
+    id: int
+    declaration: ManifestDeclaration
+    said: Said
+    changed: frozenset[str]
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of the declarations, by external id."""
+
+    created: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    planned: bool = False
+    """Whether the manager has something new to look at."""
+
+
+class Writer:
+    """Writes declarations of one app, at one time, in a transaction that holds the lock of all declarations."""
+
+    def __init__(
+        self, rows: DeclaredManifests, *, app: str | None, origin: Origin, groups: Mapping[str, int], now: datetime
+    ) -> None:
+        self._rows, self._app, self._origin, self._groups, self._now = rows, app, origin, groups, now
+        self._ids: dict[str, int] = {}
+
+    async def write(self, conn: Connection, declarations: Collection[ManifestDeclaration]) -> Written:
+        parents = {d.parent for d in declarations if d.parent is not None}
+        found = await self._rows.find(conn, {d.external_id for d in declarations} | parents)
+        self._refuse_what_is_not_ours(found, declarations)
+        await reach("manifests.write.compared")
+        new = parents_first(d for d in declarations if d.external_id not in found)
+        edits = list(self._edits(found, declarations))
+        drawn = await self._rows.new_ids(conn, len(new)) if new else []
+        self._ids = {name: row.id for name, row in found.items()}
+        self._ids |= {d.external_id: drawn_id for d, drawn_id in zip(new, drawn, strict=True)}
+        self._refuse_unknown_parents(parents)
+        written = Written([d.external_id for d in new], [e.declaration.external_id for e in edits])
+        written.unchanged = len(declarations) - len(new) - len(edits)
+        written.planned = await self._insert(conn, new) | await self._change(conn, edits)
+        return written
+
+    def _refuse_what_is_not_ours(
+        self, found: Mapping[str, StoredManifest], declarations: Collection[ManifestDeclaration]
+    ) -> None:
+        """A row of a nameless app is anybody's: an app that gets its name later keeps its manifests."""
+        for declaration in declarations:
+            row = found.get(declaration.external_id)
+            if row is not None and row.app is not None and row.app != self._app:
+                raise OwnedByAnotherApp(external_id=row.external_id, owner=row.app)
+
+    def _refuse_unknown_parents(self, parents: Collection[str]) -> None:
+        for parent in sorted(parents):
+            if parent not in self._ids:
+                raise UnknownManifest(name=parent)
+
+    def _edits(
+        self, found: Mapping[str, StoredManifest], declarations: Collection[ManifestDeclaration]
+    ) -> Iterator[Edit]:
+        for declaration in declarations:
+            row = found.get(declaration.external_id)
+            if row is None:
+                continue
+            said = declaration.said()
+            changed = differing(said, row.said)
+            if changed or row.origin != self._origin or row.app != self._app:
+                yield Edit(row.id, declaration, said, changed)
+
+    async def _insert(self, conn: Connection, new: list[ManifestDeclaration]) -> bool:
+        if not new:
+            return False
+        await self._rows.insert(conn, map(self._new_row, new), app=self._app, origin=self._origin)
+        dependents = [self._ids[d.external_id] for d in new if isinstance(d.schedule, Dependent)]
+        if dependents:
+            await self._rows.wake_dependents(conn, dependents, now=self._now)
+            await self._rows.mark(conn, dependents)
+        return True
+
+    def _new_row(self, declaration: ManifestDeclaration) -> Columns:
+        said, schedule = declaration.said(), self._resolved(declaration.schedule)
+        plan = first_plan(schedule, now=self._now, **_rules(declaration))
+        return {
+            "id": self._ids[declaration.external_id],
+            "external_id": declaration.external_id,
+            "declared": said,
+            **self._columns(declaration, said.keys(), schedule),
+            **plan_columns(plan),
+        }
+
+    async def _change(self, conn: Connection, edits: list[Edit]) -> bool:
+        if not edits:
+            return False
+        held = await self._rows.hold(conn, [edit.id for edit in edits])
+        changes = (self._changed_row(edit, held[edit.id]) for edit in edits)
+        await self._rows.change(conn, changes, app=self._app, origin=self._origin)
+        moved = [edit.id for edit in edits if "schedule" in edit.changed]
+        if moved:
+            await self._rows.wake_dependents(conn, moved, now=self._now)
+        return await self._rows.mark(conn, [edit.id for edit in edits])
+
+    def _changed_row(self, edit: Edit, held: HeldManifest) -> Columns:
+        before = decode_schedule(held.schedule)
+        schedule = self._resolved(edit.declaration.schedule) if "schedule" in edit.changed else before
+        columns = self._columns(edit.declaration, edit.changed, schedule)
+        if edit.changed & REPLANNING:
+            columns |= plan_columns(self._replanned(edit, held.plan, before, schedule))
+        return {"id": edit.id, "declared": edit.said, "columns": columns}
+
+    def _replanned(self, edit: Edit, plan: Plan | None, before: Schedule, schedule: Schedule) -> Plan | None:
+        if isinstance(schedule, Dependent):
+            # Planned by a success of its parent; with another parent, that is no longer its reason to run.
+            return None if "schedule" in edit.changed else plan
+        return replan(schedule, plan, previous=before, now=self._now, **_rules(edit.declaration))
+
+    def _columns(self, declaration: ManifestDeclaration, statements: Collection[str], schedule: Schedule) -> Columns:
+        parent_id = None if declaration.parent is None else self._ids[declaration.parent]
+        return columns_of(declaration, statements, schedule=schedule, groups=self._groups, parent_id=parent_id)
+
+    def _resolved(self, schedule: Schedule) -> Schedule:
+        """A delay is counted from the first time it is stored, not from every start of a server."""
+        if isinstance(schedule, Once):
+            return Once(single_time(schedule, self._now), None)
+        return schedule
+
+
+def _rules(declaration: ManifestDeclaration) -> dict[str, Any]:
+    return {
+        "exclusions": declaration.exclusions,
+        "tz": declaration.time_zone,
+        "variance": declaration.variance,
+        "random": random.random,
+    }
