@@ -18,6 +18,10 @@ InterlockError
 │   ├── DependencyCycle
 │   ├── DeclarationAfterStart
 │   ├── OwnedByAnotherApp
+│   ├── UnsupportedConnection
+│   ├── KeyNeedsReadCommitted
+│   ├── KeyTaken
+│   ├── ResultBeforeCommit
 │   ├── SyncCallInEventLoop
 │   └── NotInTrain
 ├── NotFound                    what was named does not exist
@@ -46,6 +50,11 @@ InterlockError
 ├── AlreadyResolved             somebody else resolved the dead letter first
 ├── InvalidOutput               a train returned what its annotation does not allow
 ├── JunctionFailed              a step of a chain raised; names the junction
+├── WorkFailed                  what a handle waited for failed for good
+│   └── WorkDeadLettered
+├── WorkCancelled               what a handle waited for was cancelled
+├── ResultTimeout               what a handle waited for is not done yet
+├── KeyContended                a key changed hands faster than it could be looked up
 ├── CancelledByRequest          somebody asked for this work to stop
 └── LeaseLost                   another owner may hold it by now: stop
 
@@ -248,6 +257,51 @@ class OwnedByAnotherApp(UsageError):
 
 
 @dataclass(kw_only=True, eq=False)
+class UnsupportedConnection(UsageError):
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"a connection of type {self.found} cannot be used here; expected {self.expected}"
+
+
+@dataclass(kw_only=True, eq=False)
+class KeyNeedsReadCommitted(UsageError):
+    key: str
+    isolation: str
+
+    def __str__(self) -> str:
+        return (
+            f"the key {self.key!r} was enqueued in a transaction at {self.isolation}, whose snapshot cannot see who holds"
+            " the key now; use read committed, or enqueue outside of that transaction"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class KeyTaken(UsageError):
+    key: str
+    train: str
+    holder: str
+
+    def __str__(self) -> str:
+        return (
+            f"the key {self.key!r} of train {self.train!r} is held by work of the train {self.holder!r};"
+            " begin the key with the name of the train"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class ResultBeforeCommit(UsageError):
+    entry_id: int
+
+    def __str__(self) -> str:
+        return (
+            f"entry {self.entry_id} was enqueued in a transaction that has not been committed, so that nobody can run"
+            " it yet; commit first, then ask for the result"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
 class SyncCallInEventLoop(UsageError):
     twin: str
 
@@ -380,7 +434,9 @@ class WriteRefused(InterlockError):
     reason: str
 
     def __str__(self) -> str:
-        return f"PostgreSQL refused {self.statement}: {self.reason}; correct what is stored, it is tried again by itself"
+        return (
+            f"PostgreSQL refused {self.statement}: {self.reason}; correct what is stored, it is tried again by itself"
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -508,6 +564,67 @@ class JunctionFailed(InterlockError):
     def __str__(self) -> str:
         cause = "" if self.__cause__ is None else f": {self.__cause__!r}"  # a pickled error arrives without it
         return f"train {self.train!r} failed in junction {self.junction!r}{cause}"
+
+
+@dataclass(kw_only=True, eq=False)
+class WorkFailed(InterlockError):
+    """What a handle waited for failed and is not tried again; `traceback` is the text of what was raised."""
+
+    entry_id: int
+    train: str
+    failure: str
+    error_type: str | None = None
+    error_message: str | None = None
+    traceback: str | None = None
+
+    def __str__(self) -> str:
+        raised = f": {self.error_type}: {self.error_message}" if self.error_type else ""
+        return f"entry {self.entry_id} of train {self.train!r} failed ({self.failure}){raised}"
+
+
+@dataclass(kw_only=True, eq=False)
+class WorkDeadLettered(WorkFailed):
+    """It failed beyond its attempts and waits for a person."""
+
+    dead_letter_id: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; dead letter {self.dead_letter_id} ({self.reason}) waits for a person"
+
+
+@dataclass(kw_only=True, eq=False)
+class WorkCancelled(InterlockError):
+    entry_id: int
+    train: str
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} of train {self.train!r} was cancelled"
+
+
+@dataclass(kw_only=True, eq=False)
+class ResultTimeout(InterlockError, TimeoutError):
+    """What a handle waited for is not done yet; the work goes on."""
+
+    exit_code: ClassVar[int] = 6
+    entry_id: int
+    train: str
+    status: str
+    timeout: float
+
+    def __str__(self) -> str:
+        return (
+            f"entry {self.entry_id} of train {self.train!r} is {self.status} after {self.timeout:g} s; it goes on:"
+            " ask again, or give it more time"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class KeyContended(InterlockError):
+    key: str
+
+    def __str__(self) -> str:
+        return f"the key {self.key!r} was taken and let go each time it was looked up; enqueue again"
 
 
 @dataclass(kw_only=True, eq=False)
