@@ -11,13 +11,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from interlock.errors import UnknownTrain
 from interlock.locks.open import open_locks
 from interlock.locks.retention import LockRetention
 from interlock.manifests.declare import Declarations
+from interlock.manifests.entry_policy import EntryPolicies
+from interlock.manifests.manager import ManifestManager
 from interlock.manifests.seed import Seeding, SeedingComponent
 from interlock.manifests.surface import DeclaringApp
+from interlock.model.server import Role
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
+from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
 from interlock.runtime.notices import NoticeComponent
@@ -31,6 +36,7 @@ from interlock.store.listen import NoticeHub
 from interlock.store.server import Servers
 from interlock.trains.registry import Registry
 from interlock.upkeep.retention import Retention
+from interlock.upkeep.sweep import Sweep
 from interlock.worker.recover import Recovery
 
 if TYPE_CHECKING:
@@ -38,7 +44,9 @@ if TYPE_CHECKING:
 
     from interlock.embedded import EmbeddedServer
     from interlock.model.server import ServerRow
+    from interlock.runtime.clock import Clock
     from interlock.runtime.supervisor import Component
+    from interlock.trains.options import TrainOptions
 
 
 class Interlock(DeclaringApp):
@@ -51,6 +59,7 @@ class Interlock(DeclaringApp):
     def __init__(self, dsn: str | None = None, **options: Any) -> None:
         self.settings = load_settings({"dsn": dsn, **options})
         self.events = Bus()
+        self.clock: Clock = DatabaseClock()
         self.trains = Registry()
         self.declarations = Declarations(
             self.trains, self.settings.manifests, max_input_bytes=self.settings.dispatch.max_input_bytes
@@ -178,14 +187,42 @@ class Interlock(DeclaringApp):
             database, judge=lambda: keeper.server, interval=settings.runtime.recovery_interval, emit=emit
         )
         retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
+        sweep, hub = Sweep(database, emit=emit, clock=self.clock), NoticeHub(database, emit=emit)
         return [
             keeper,
             SeedingComponent(self._seeding(database, keeper), interval=settings.upkeep.cleanup_interval, emit=emit),
-            NoticeComponent(NoticeHub(database, emit=emit), emit=emit),
+            NoticeComponent(hub, emit=emit),
             LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
             LoopComponent(Loop(retention.name, retention.tick, emit=emit)),
             LoopComponent(Loop(lock_retention.name, lock_retention.tick, emit=emit)),
+            LoopComponent(Loop(sweep.name, sweep.tick, emit=emit)),
+            *([self._manager_loop(database, hub)] if Role.MANIFESTS in keeper.profile.roles else []),
         ]
+
+    def manager(self, database: Database) -> ManifestManager:
+        """The manager of this app, as its servers run it."""
+        settings = self.settings.manifests
+        return ManifestManager(
+            database,
+            settings,
+            policies=EntryPolicies(settings, self._train_options),
+            max_crashes=self.settings.worker.max_crashes,
+            emit=self.events.emit,
+            clock=self.clock,
+        )
+
+    def _train_options(self, train: str) -> TrainOptions | None:
+        """None for a train of other servers."""
+        try:
+            return self.trains.get(train).options
+        except UnknownTrain:
+            return None
+
+    def _manager_loop(self, database: Database, hub: NoticeHub) -> Component:
+        manager = self.manager(database)
+        loop = Loop(manager.name, manager.run, emit=self.events.emit)
+        hub.subscribe("manifest", lambda _: loop.wake())
+        return LoopComponent(loop)
 
     def _seeding(self, database: Database, keeper: Keeper) -> Seeding:
         return Seeding(
