@@ -312,7 +312,7 @@ class SyncCallInEventLoop(UsageError):
 @dataclass(kw_only=True, eq=False)
 class NotInTrain(UsageError):
     def __str__(self) -> str:
-        return "no train runs here: current_execution() is for code that a worker runs; a plain call has no execution"
+        return "no train runs here; current_execution() is for code that a worker runs, a plain call has no execution"
 
 
 @dataclass(kw_only=True, eq=False)

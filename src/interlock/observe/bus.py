@@ -63,6 +63,11 @@ class Bus:
         for subscription in self._look_up(type(event)) if subscriptions is None else subscriptions:
             subscription.deliver(event)
 
+    def watched(self, kind: type[Event]) -> bool:
+        """Whether anybody would get an event of this kind: where thousands come up a second, ask before making one."""
+        subscriptions = self._by_kind.get(kind)
+        return bool(self._look_up(kind) if subscriptions is None else subscriptions)
+
     def _change(self, change: Callable[[tuple[_Subscription, ...]], tuple[_Subscription, ...]]) -> None:
         with self._lock:
             self._subscriptions = change(self._subscriptions)

@@ -5,10 +5,26 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class Attempt(Protocol):
+    """Whatever can say which attempt at which train it is."""
+
+    @property
+    def execution_id(self) -> int: ...
+
+    @property
+    def train(self) -> str: ...
+
+    @property
+    def manifest(self) -> str | None: ...
+
+    @property
+    def attempt(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +37,17 @@ class ExecutionContext:
     attempt: int = 1
 
 
-_current: ContextVar[ExecutionContext | None] = ContextVar("interlock_execution", default=None)
+_current: ContextVar[Attempt | None] = ContextVar("interlock_execution", default=None)
 
 
-def current() -> ExecutionContext | None:
+def current() -> Attempt | None:
     """The execution that this code runs in, or None outside of a train."""
     return _current.get()
+
+
+def enter(attempt: Attempt) -> None:
+    """From here on this task, and what it starts, belongs to the attempt; for a task that does nothing else."""
+    _current.set(attempt)
 
 
 @contextmanager

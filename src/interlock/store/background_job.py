@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class BackgroundJobs:
     def __init__(self, sql: Catalog) -> None:
         self._claim, self._release = sql["background_job/claim"], sql["background_job/release"]
+        self._recall = sql["background_job/recall"]
 
     async def claim(
         self,
@@ -33,6 +34,10 @@ class BackgroundJobs:
         """Take up to `limit` jobs of these trains, in the dispatcher's order; the token is the proof of the claim."""
         rows = await self._claim.fetch(conn, trains=trains, limit=limit, server=server, host=host, token=token, now=now)
         return [Claim._make(row) for row in rows]
+
+    async def recall(self, conn: Connection, *, server: UUID, token: UUID) -> list[Claim]:
+        """What was claimed with this token, for a claim whose answer never arrived."""
+        return [Claim._make(row) for row in await self._recall.fetch(conn, server=server, token=token)]
 
     async def release_if_held(self, conn: Connection, ids: list[int], tokens: list[UUID]) -> list[int]:
         """Hand claimed jobs back, with the same attempt; answers those that were still held."""

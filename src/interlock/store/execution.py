@@ -47,6 +47,11 @@ class Executions:
         rows = await self._sql["execution/complete"].fetch(conn, ids=ids, tokens=tokens, outputs=outputs, now=now)
         return [row[0] for row in rows]
 
+    async def states(self, conn: Connection, ids: list[int], tokens: list[UUID]) -> list[tuple[int, ExecutionState]]:
+        """The states of those executions that were last claimed with these tokens."""
+        rows = await self._sql["execution/outcomes"].fetch(conn, ids=ids, tokens=tokens)
+        return [(row["id"], ExecutionState(row["state"])) for row in rows]
+
     async def unblock(self, conn: Connection, manifest_ids: Collection[int], *, now: datetime | None) -> set[int]:
         """Give those that nothing blocks their marker back; answers which are due now."""
         ids = sorted(manifest_ids)
@@ -88,6 +93,7 @@ class Executions:
         *,
         parent_id: int,
         caused_by: int,
+        train: str | None,
         input: str | None,  # noqa: A002  the column's own word
         priority: int | None,
         boost: int,
@@ -100,6 +106,7 @@ class Executions:
             external_id=external_id,
             parent_id=parent_id,
             caused_by=caused_by,
+            train=train,
             input=input,
             priority=priority,
             boost=boost,

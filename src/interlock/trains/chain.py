@@ -1,8 +1,8 @@
 """A train of junctions: the output of one is the input of the next.
 
 Only the input of the first and the output of the last are stored, so what passes between two junctions may be any
-object. A failure ends the run at once and is named for its junction. Cancellation and a lost lease are no failures of
-a junction, and pass through as they are.
+object. A failure ends the run at once and is named for its junction. Cancellation, a lost lease and an outcome that the
+junction chose itself are no failures of a junction, and pass through as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from interlock.errors import CancelledByRequest, ChainMismatch, InvalidTrain, JunctionFailed, LeaseLost
+from interlock.model.outcome import Outcome
 from interlock.trains.assignability import assignable
 from interlock.trains.junction import Junction, in_thread
 from interlock.trains.progress import Unobserved
@@ -57,12 +58,14 @@ class Chain(Train[P, Coroutine[Any, Any, T], T]):
             if index:
                 arguments = {junction.shape.required[0].name: output}
             output = await self._pass(junction, arguments, call_plain)
+            if isinstance(output, Outcome):
+                return output
         return output
 
     async def _pass(self, junction: Junction, arguments: dict[str, Any], call_plain: CallPlain) -> Any:
         try:
             return await junction.call(arguments, call_plain)
-        except (CancelledByRequest, LeaseLost):
+        except (CancelledByRequest, LeaseLost, Outcome):
             raise
         except Exception as error:
             raise JunctionFailed(train=self.name, junction=junction.name) from error

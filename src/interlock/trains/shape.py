@@ -5,9 +5,11 @@ from __future__ import annotations
 import collections.abc
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never, NoReturn, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from interlock.errors import InvalidTrain
+from interlock.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,5 +77,17 @@ def _output(annotation: Any) -> Any:
     if annotation in (Never, NoReturn):
         return Any
     if get_origin(annotation) in _AWAITABLES:
-        return get_args(annotation)[-1]
-    return annotation
+        annotation = get_args(annotation)[-1]
+    return _without_outcomes(annotation)
+
+
+def _without_outcomes(annotation: Any) -> Any:
+    """What is stored: `-> str | Retry` stores a text, because a retry has no output."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return Any if _is_outcome(annotation) else annotation
+    members = tuple(member for member in get_args(annotation) if not _is_outcome(member))
+    return Union[members] if members else Any  # noqa: UP007  the members are known at run time only
+
+
+def _is_outcome(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Outcome)

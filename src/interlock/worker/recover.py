@@ -1,35 +1,101 @@
-"""The recovery tick: whose server is lost. Runs on every server, whatever its roles."""
+"""The recovery tick: whose server is lost, and what it held. Runs on every server, whatever its roles.
+
+Two short transactions. The first marks servers whose lease expired. The second closes what ended servers still hold,
+and queues it again at once, in its old place. It looks at servers that ended a while ago too, because whoever marked
+them may have died before the second; after a start, and once a minute, it looks at all of them.
+"""
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from interlock import failpoints
+from interlock.model.lifecycle import ExecutionState
+from interlock.model.outcome import WORKER_LOST, Ending
 from interlock.observe.events.server import ServerLost
+from interlock.observe.events.work import ExecutionRecovered
+from interlock.runtime.loop import IMMEDIATELY
+from interlock.store.execution import Executions
 from interlock.store.server import Servers
+from interlock.worker.report import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import timedelta
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
     from uuid import UUID
 
+    from interlock.model.execution import Abandoned
+    from interlock.model.outcome import Ended
     from interlock.observe.bus import Emit
     from interlock.store.database import Database
+
+BATCH = 500
+LATELY = timedelta(minutes=2)
+EVER = timedelta(days=3650)
+LOOK_AT_ALL_EVERY = 60.0
 
 
 class Recovery:
     name = "recovery"
 
     def __init__(
-        self, database: Database, *, judge: Callable[[], UUID | None], interval: timedelta, emit: Emit
+        self,
+        database: Database,
+        *,
+        judge: Callable[[], UUID | None],
+        interval: timedelta,
+        emit: Emit,
+        notify: Callable[[str], None] = lambda _: None,
+        now: Callable[[], datetime | None] = lambda: None,
     ) -> None:
         self._database, self._judge, self._interval, self._emit = database, judge, interval, emit
-        self._servers = Servers(database.sql)
+        self._notify, self._now = notify, now
+        self._servers, self._executions = Servers(database.sql), Executions(database.sql)
+        self._looked_at_all = float("-inf")
 
     async def tick(self) -> timedelta:
         judge = self._judge()
-        if judge is not None:
-            async with self._database.tick() as conn:
-                lost = await self._servers.mark_lost(conn, judge)
-            for server in lost:
-                self._emit(ServerLost(server=server.id, name=server.name, by=judge))
-        return self._interval
+        if judge is None:
+            return self._interval
+        await self._mark_lost(judge)
+        await failpoints.reach("recovery.marked")
+        recovered = await self._recover()
+        return IMMEDIATELY if recovered == BATCH else self._interval
+
+    async def _mark_lost(self, judge: UUID) -> None:
+        async with self._database.tick() as conn:
+            lost = await self._servers.mark_lost(conn, judge)
+        for server in lost:
+            self._emit(ServerLost(server=server.id, name=server.name, by=judge))
+
+    async def _recover(self) -> int:
+        """How many executions of ended servers were closed."""
+        began = time.monotonic()
+        look_at_all = began - self._looked_at_all > LOOK_AT_ALL_EVERY
+        async with self._database.tick() as conn:
+            found = await self._executions.lock_lost(conn, within=EVER if look_at_all else LATELY, limit=BATCH)
+            ended = await self._executions.end(conn, [_lost(one) for one in found], now=self._now())
+        if look_at_all and len(found) < BATCH:
+            self._looked_at_all = began
+        self._tell(found, ended)
+        return len(found)
+
+    def _tell(self, found: Sequence[Abandoned], ended: Sequence[Ended]) -> None:
+        servers = {one.execution_id: one.server_id for one in found}
+        for one in ended:
+            if one.retry_entry_id is not None:
+                self._emit(_recovered(one, servers[one.execution_id]))
+        announce(self._notify, self._emit, ended)
+
+
+def _lost(one: Abandoned) -> Ending:
+    message = f"its server {one.server_id} stopped answering"
+    return Ending(one.execution_id, one.claim_token, ExecutionState.FAILED, failure=WORKER_LOST, error_message=message)
+
+
+def _recovered(one: Ended, server: UUID) -> ExecutionRecovered:
+    return ExecutionRecovered(
+        execution_id=one.execution_id, train=one.train, manifest=one.manifest, attempt=one.attempt, server=server
+    )

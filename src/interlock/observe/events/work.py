@@ -85,3 +85,53 @@ class SettleRefused(ExecutionEvent):
         "execution {execution_id} of {train} ended {outcome} here, but belongs to another by now; ignored"
     )
     outcome: str
+
+
+@event
+class SettleFailed(ExecutionEvent):
+    """Its outcome could not be written at all; its timeout or the end of its server will close it."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "the end of execution {execution_id} of {train} could not be written: {error}"
+    error: BaseException
+
+
+@event
+class ExecutionReleased(ExecutionEvent):
+    """Handed back at shutdown, with the same attempt."""
+
+    subject: ClassVar[str] = "work"
+    text: ClassVar[str] = "execution {execution_id} of {train} handed back: its server shuts down"
+
+
+@event
+class ActivationSkipped(ExecutionEvent):
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{train} wanted to activate {child}, which is queued or active already; skipped"
+    child: str
+
+
+@event
+class CancelRequested(Event):
+    """A person asked for work to stop."""
+
+    subject: ClassVar[str] = "work"
+    text: ClassVar[str] = (
+        "cancelled by {actor}: {entries} queued, {ended} not yet begun; {asked} running were asked to stop"
+    )
+    actor: str | None
+    entries: int
+    ended: int
+    asked: int
+
+
+@event
+class DeadLetterResolved(Event):
+    subject: ClassVar[str] = "work"
+    text: ClassVar[str] = "dead letter {dead_letter_id} {state} by {actor}"
+    dead_letter_id: int
+    state: str
+    actor: str | None
+    entry_id: int | None = None

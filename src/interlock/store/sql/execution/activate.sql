@@ -12,7 +12,7 @@ with child as materialized (
         where w.state = 'queued' and w.kind <> 'manual'
     ) or exists (
         select from child join /*schema*/execution e on e.manifest_id = child.id
-        where e.state in ('pending', 'in_progress') and e.kind <> 'manual'
+        where e.ended_at is null and e.kind <> 'manual'
     ) as busy
 ), queued as (
     insert into /*schema*/work_queue (
@@ -26,7 +26,7 @@ with child as materialized (
         least(coalesce(child.priority, :priority::smallint, g.priority + :boost::smallint), 63),
         coalesce(:now::timestamptz, clock_timestamp()), true, :caused_by::bigint
     from child
-    join busy on not busy.busy
+    join busy on not busy.busy and child.train = coalesce(:train, child.train)
     join /*schema*/manifest_group g on g.id = child.group_id
     returning id
 )

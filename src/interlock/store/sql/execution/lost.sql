@@ -1,9 +1,17 @@
--- What servers that ended still hold: what they ran, and what they had taken to submit and did not.
+-- What servers that ended still hold: what they ran, and what they had taken to submit and did not. Active executions
+-- are looked at only when a server ended lately.
+with over as materialized (
+    select s.id
+    from /*schema*/server s
+    where s.state in ('lost', 'gone')
+      and s.ended_at > statement_timestamp() - :within::interval
+)
 select e.id, e.claim_token, e.server_id
-from /*schema*/server s
-join /*schema*/execution e on e.server_id = s.id and e.state in ('pending', 'in_progress')
-where s.state in ('lost', 'gone')
-  and s.ended_at > statement_timestamp() - :within::interval
+from /*schema*/execution e
+where (select count(*) from over) > 0
+  and e.ended_at is null
+  and e.state in ('pending', 'in_progress')
+  and e.server_id in (select id from over)
 order by e.id
 limit :limit
 for update of e skip locked

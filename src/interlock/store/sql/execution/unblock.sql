@@ -10,7 +10,7 @@ where m.id = any(:ids::bigint[])
   )
   and not exists (
       select from /*schema*/execution e
-      where e.manifest_id = m.id and e.state in ('pending', 'in_progress') and e.kind <> 'manual'
+      where e.manifest_id = m.id and e.ended_at is null and e.kind <> 'manual'
   )
   and not exists (
       select from /*schema*/dead_letter d

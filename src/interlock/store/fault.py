@@ -1,0 +1,19 @@
+"""What an error of the database says about trying again."""
+
+from __future__ import annotations
+
+from interlock.errors import DatabaseUnavailable
+
+_PASSING = ("08", "25", "40", "53", "55", "57", "58")
+"""SQLSTATE classes: connection, transaction state, conflict, resources, locks, intervention, system."""
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same statement may well succeed later: an outage, a conflict, a lack of something."""
+    import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+    if isinstance(error, asyncpg.DataError | asyncpg.exceptions.DataError):
+        return False
+    if isinstance(error, DatabaseUnavailable | OSError | TimeoutError | asyncpg.InterfaceError):
+        return True
+    return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate)[:2] in _PASSING

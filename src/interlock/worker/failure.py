@@ -1,0 +1,43 @@
+"""An exception as text that PostgreSQL can hold and people can read."""
+
+from __future__ import annotations
+
+import traceback
+
+LONGEST_MESSAGE = 8 * 1024
+LONGEST_TRACEBACK = 64 * 1024
+
+
+def kind_of(error: BaseException) -> str:
+    """The name of its type, with the module unless it is a builtin."""
+    kind = type(error)
+    return storable(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}")
+
+
+def message_of(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001  the text of an error is user code too
+        text = f"its text cannot be shown: {type(broken).__name__}"
+    return shortened(storable(text), LONGEST_MESSAGE)
+
+
+def traceback_of(error: BaseException) -> str:
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception as broken:  # noqa: BLE001  as above; also what is too deep to walk
+        text = f"the traceback of {kind_of(error)} cannot be shown: {type(broken).__name__}"
+    return shortened(storable(text), LONGEST_TRACEBACK)
+
+
+def storable(text: str) -> str:
+    """Without NUL, which PostgreSQL has no place for, and without lone surrogates, which UTF-8 has none for."""
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The beginning and the end of a long text, and how much is missing between them."""
+    if len(text) <= limit:
+        return text
+    kept = limit // 2
+    return f"{text[:kept]}\n… {len(text) - 2 * kept:,} characters left out …\n{text[-kept:]}"

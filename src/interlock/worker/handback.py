@@ -1,0 +1,95 @@
+"""Shutdown: what still runs is told to stop and goes back to where any worker may claim it, with the same attempt."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from interlock.model.lifecycle import ExecutionState
+from interlock.model.outcome import Ending
+from interlock.observe.events.work import ExecutionReleased, SettleRefused
+from interlock.store.background_job import BackgroundJobs
+from interlock.store.execution import Executions
+from interlock.worker.job import Cause
+from interlock.worker.report import announce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.observe.bus import Emit
+    from interlock.runtime.clock import Clock
+    from interlock.store.connection import Connection
+    from interlock.store.database import Database
+    from interlock.worker.job import Job
+    from interlock.worker.settle import Settler
+
+AT_ONCE = 0.2
+"""Seconds for bodies that stop when told to; a forced shutdown leaves hardly more."""
+AT_MOST = 3.0
+"""Seconds for all; a body in a thread that does not ask is handed back while it still runs, and settles nothing."""
+
+
+class HandBack:
+    def __init__(
+        self,
+        database: Database,
+        settler: Settler,
+        *,
+        clock: Clock,
+        emit: Emit,
+        notify: Callable[[str], None],
+    ) -> None:
+        self._database, self._settler, self._clock = database, settler, clock
+        self._emit, self._notify = emit, notify
+        self._jobs, self._executions = BackgroundJobs(database.sql), Executions(database.sql)
+        self._stopped: list[Job] = []
+
+    def later(self, job: Job) -> None:
+        """It has stopped because of the shutdown."""
+        self._stopped.append(job)
+
+    def lost(self, job: Job) -> None:
+        """It has stopped because it belongs to another: there is nothing to write."""
+        self._emit(SettleRefused(outcome="lost", **job.about()))
+
+    async def all(self, running: list[Job]) -> None:
+        """Stop and hand back what runs, and write what has ended; within seconds, whatever the database does."""
+        tasks = {job.task for job in running if job.task is not None}
+        for job in running:
+            job.interrupt(Cause.SHUTDOWN)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AT_MOST):
+                for patience in (AT_ONCE, AT_MOST):
+                    if tasks:
+                        await asyncio.wait(tasks, timeout=patience)
+                    await self._settler.flush()
+                    await self._release()
+        self._stopped += [job for job in running if job.task is not None and not job.task.done()]
+        with suppress(TimeoutError, Exception):
+            async with asyncio.timeout(1):
+                await self._release()
+
+    async def _release(self) -> None:
+        jobs, self._stopped = self._stopped, []
+        if not jobs:
+            return
+        try:
+            await self._database.retrying(lambda conn: self._release_in(conn, jobs))
+        except BaseException:
+            self._stopped += jobs
+            raise
+        self._notify("job")
+
+    async def _release_in(self, conn: Connection, jobs: list[Job]) -> None:
+        released = await self._jobs.release_if_held(
+            conn, [job.execution_id for job in jobs], [job.token for job in jobs]
+        )
+        # What somebody asked to cancel meanwhile is not handed on.
+        others = [job for job in jobs if job.execution_id not in set(released)]
+        endings = [Ending(job.execution_id, job.token, ExecutionState.CANCELLED) for job in others]
+        ended = await self._executions.end(conn, endings, now=self._clock.injected())
+        announce(self._notify, self._emit, ended)
+        for job in jobs:
+            if job.execution_id in set(released):
+                self._emit(ExecutionReleased(**job.about()))

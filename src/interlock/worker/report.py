@@ -1,0 +1,105 @@
+"""What the rest of the world hears of the end of jobs: events for those who watch, notices for those who wait."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from interlock.model.lifecycle import ExecutionState
+from interlock.observe.events.manifest import DeadLettered
+from interlock.observe.events.work import ExecutionSettled, SettleFailed, SettleRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from interlock.model.outcome import Ended, Ending
+    from interlock.observe.bus import Emit
+    from interlock.observe.events.base import Event
+    from interlock.worker.job import Job
+
+IDS_PER_NOTICE = 350  # a notice holds 8,000 bytes, a number up to 20
+
+
+class Report:
+    def __init__(
+        self,
+        *,
+        emit: Emit,
+        notify: Callable[[str], None],
+        freed: Callable[[], None],
+        watched: Callable[[type[Event]], bool],
+    ) -> None:
+        self._emit, self._notify, self._freed, self._watched = emit, notify, freed, watched
+
+    def completed(self, jobs: Sequence[Job]) -> None:
+        """Plain successes, many at a time."""
+        if not jobs:
+            return
+        if self._watched(ExecutionSettled):
+            for job in jobs:
+                self._emit(_settled(job, ExecutionState.COMPLETED))
+        announce_ended(self._notify, (job.claim.first_entry_id for job in jobs))
+        self._freed()
+
+    def ended(self, jobs: Sequence[Job], endings: Sequence[Ending], ended: Sequence[Ended]) -> None:
+        by_id = {one.execution_id: one for one in ended}
+        for job, ending in zip(jobs, endings, strict=True):
+            one = by_id.get(job.execution_id)
+            if one is None:
+                self.refused(job, ending.state)
+            else:
+                self._emit(_settled(job, one.state, ending, one))
+        announce(self._notify, self._emit, ended)
+        if ended:
+            self._freed()
+
+    def refused(self, job: Job, state: ExecutionState) -> None:
+        self._emit(SettleRefused(outcome=state.value, **job.about()))
+
+    def failed(self, job: Job, error: BaseException) -> None:
+        self._emit(SettleFailed(error=error, **job.about()))
+
+
+def announce(notify: Callable[[str], None], emit: Emit, ended: Sequence[Ended]) -> None:
+    """Dead letters as events, and notices for handles that wait, dispatchers and the manager; after the commit."""
+    for one in ended:
+        if one.dead_letter_id is not None:
+            emit(_dead_lettered(one))
+    announce_ended(notify, (one.first_entry_id for one in ended if one.retry_entry_id is None))
+    if any(one.retry_entry_id is not None for one in ended):
+        notify("work")
+    if any(one.wakes_manager for one in ended):
+        notify("manifest")
+
+
+def announce_ended(notify: Callable[[str], None], lineages: Iterable[int]) -> None:
+    ids = [str(lineage) for lineage in lineages]
+    for start in range(0, len(ids), IDS_PER_NOTICE):
+        notify(f"ended:{','.join(ids[start : start + IDS_PER_NOTICE])}")
+
+
+def _settled(
+    job: Job, state: ExecutionState, ending: Ending | None = None, ended: Ended | None = None
+) -> ExecutionSettled:
+    retry_in = None
+    if ended is not None and ended.retry_at is not None and ending is not None:
+        retry_in = ending.retry_after
+    return ExecutionSettled(
+        outcome=state.value,
+        took=timedelta(seconds=time.monotonic() - job.started),
+        error=job.error,
+        retry_in=retry_in,
+        **job.about(),
+    )
+
+
+def _dead_lettered(one: Ended) -> DeadLettered:
+    return DeadLettered(
+        execution_id=one.execution_id,
+        train=one.train,
+        manifest=one.manifest,
+        attempt=one.attempt,
+        reason=one.dead_letter_reason or "",
+        dead_letter_id=one.dead_letter_id,
+    )

@@ -1,0 +1,119 @@
+"""Calls the body of a job, and hands over what came of it; whatever a body raises ends here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from interlock.errors import PayloadTooLarge
+from interlock.observe.context import enter
+from interlock.store.fault import is_passing
+from interlock.trains.run import encoded
+from interlock.worker.job import Cause, interruptible
+from interlock.worker.outcome import ending_of, interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.model.execution import Interruption
+    from interlock.model.outcome import Ending
+    from interlock.store.database import Database
+    from interlock.store.execution import Executions
+    from interlock.worker.job import Job
+    from interlock.worker.threads import Threads
+
+
+class Runner:
+    """`finished` is told the ending of each job, or None for one that is not to be ended here."""
+
+    def __init__(
+        self,
+        database: Database,
+        executions: Executions,
+        threads: Threads,
+        *,
+        max_output_bytes: int,
+        completed: Callable[[Job], None],
+        stopped: Callable[[Job, Ending | None], None],
+    ) -> None:
+        self._database, self._executions, self._threads = database, executions, threads
+        self._max_output_bytes = max_output_bytes
+        self._completed, self._stopped = completed, stopped
+
+    async def run(self, job: Job) -> None:
+        enter(job)
+        job.began = True
+        try:
+            job.stop_if_marked()
+            job.output = await self._output(job)
+        except BaseException as error:  # noqa: BLE001  SystemExit and MemoryError are the train's failures, not ours
+            job.error = error
+            self._stopped(job, ending_of(job, error))
+            job.error = None  # its traceback holds the frames of the body
+        else:
+            # A plain function that asked, heard that it is to stop and returned has stopped because of it.
+            if job.heeded and job.cause is not None:
+                self._stopped(job, interrupted(job))
+            else:
+                self._completed(job)
+
+    async def _output(self, job: Job) -> str:
+        train = job.declaration
+        arguments = train.signature.decode(job.claim.input)
+        job.has_input = True
+        junctions = train.junctions
+        if len(junctions) == 1 and junctions[0].is_async:
+            output = await interruptible(junctions[0].function(**arguments), job)
+        else:
+            boundary, call_plain = _Boundary(self, job), _InThread(self._threads, job)
+            output = await interruptible(train.run(arguments, progress=boundary, call_plain=call_plain), job)
+        raw = encoded(train, output)
+        if len(raw) > self._max_output_bytes:
+            raise PayloadTooLarge(what="the output", size=len(raw), limit=self._max_output_bytes)
+        return raw.decode()
+
+    async def record(self, job: Job, junction: str, index: int, total: int) -> None:
+        """Write where it is, and hear whether it is to stop; a database that is away does not stop it."""
+        try:
+            async with self._database.connection() as conn:
+                found = await self._executions.progress(
+                    conn, job.execution_id, job.token, junction=junction, index=index, total=total
+                )
+        except Exception as error:
+            if not is_passing(error):
+                raise
+        else:
+            mark(job, found)
+
+
+def mark(job: Job, found: Interruption | None) -> bool:
+    """Take note of what happened to the job from outside; answers whether that is new."""
+    if found is None:
+        return False
+    return job.mark(Cause(found.cancel_cause) if found.cancel_cause and not found.lost else Cause.LOST)
+
+
+class _Boundary:
+    """Cancellation is checked and progress recorded where one junction ends and the next begins."""
+
+    def __init__(self, runner: Runner, job: Job) -> None:
+        self._runner, self._job = runner, job
+
+    async def boundary(self, junction: str, index: int, total: int) -> None:
+        if total > 1:
+            self._job.junction = junction
+            await self._runner.record(self._job, junction, index, total)
+        self._job.stop_if_marked()
+
+
+class _InThread:
+    """While a body is in a thread its task is not cancelled: the slot is taken until the thread comes back."""
+
+    def __init__(self, threads: Threads, job: Job) -> None:
+        self._threads, self._job = threads, job
+
+    async def __call__(self, function: Callable[[], Any]) -> Any:
+        self._job.in_threads += 1
+        try:
+            return await self._threads.call(function)
+        finally:
+            self._job.in_threads -= 1

@@ -1,0 +1,187 @@
+"""Settle: what bodies left behind is written in batches, outside their slots.
+
+Outcomes gather for a few milliseconds and share one commit. Plain successes, which nobody schedules and no key guards,
+go in one statement; everything else in one transaction of set-wise statements. A batch that the data of one of its
+members breaks is written one by one, so nobody else suffers. While the database is away outcomes wait here: the lease
+of the server still covers them, and each write is refused by itself if the execution belongs to another by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from interlock import failpoints
+from interlock.model.lifecycle import ExecutionState
+from interlock.runtime.loop import LoopBackoff
+from interlock.store.execution import Executions
+from interlock.store.fault import is_passing
+from interlock.store.line import Line
+from interlock.worker.outcome import completed, unstorable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import timedelta
+
+    from interlock.model.outcome import Ended, Ending
+    from interlock.runtime.clock import Clock
+    from interlock.store.database import Database
+    from interlock.worker.job import Job
+    from interlock.worker.report import Report
+
+T = TypeVar("T")
+
+LARGEST_BATCH = 500
+ENOUGH = 64  # so many outcomes are worth a commit without waiting for more
+BACKOFF = LoopBackoff()
+
+
+class Settlement(NamedTuple):
+    job: Job
+    ending: Ending
+
+
+class Settler:
+    def __init__(self, database: Database, *, window: timedelta, clock: Clock, report: Report) -> None:
+        self._database, self._clock, self._report = database, clock, report
+        self._window = window.total_seconds()
+        self._line = Line(database, "worker settle")
+        self._executions = Executions(database.sql)
+        self._plain: deque[Job] = deque()
+        self._others: deque[Settlement] = deque()
+        self._in_hand = 0
+        self._hurry = False
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many outcomes are not written yet."""
+        return len(self._plain) + len(self._others) + self._in_hand
+
+    def complete(self, job: Job) -> None:
+        if job.claim.is_plain:
+            self._plain.append(job)
+        else:
+            self._others.append(Settlement(job, completed(job)))
+        self._write_soon()
+
+    def end(self, job: Job, ending: Ending) -> None:
+        self._others.append(Settlement(job, ending))
+        self._write_soon()
+
+    async def flush(self) -> None:
+        """Write all that waits, without waiting for more; for as long as it takes."""
+        self._hurry = True
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    async def close(self) -> None:
+        """Give up what is not written by now."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
+        await self._line.close()
+
+    def _write_soon(self) -> None:
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_until_empty(), name="settle")
+
+    async def _write_until_empty(self) -> None:
+        try:
+            while self._plain or self._others:
+                if len(self._plain) + len(self._others) < ENOUGH and not self._hurry:
+                    await asyncio.sleep(self._window)
+                await self._write_batch()
+        finally:
+            self._writing = None
+
+    async def _write_batch(self) -> None:
+        plain, others = _taken(self._plain), _taken(self._others)
+        self._in_hand = len(plain) + len(others)
+        await failpoints.reach("settle.before_write")
+        if plain:
+            await self._persistently(plain, self._write_plain, lambda job: Settlement(job, completed(job)))
+        if others:
+            await self._persistently(others, self._write_others, lambda settlement: settlement)
+        self._in_hand = 0
+
+    async def _persistently(
+        self,
+        batch: list[T],
+        write: Callable[[list[T], bool], Awaitable[None]],
+        settlement_of: Callable[[T], Settlement],
+    ) -> None:
+        failures = 0
+        while True:
+            try:
+                await write(batch, failures > 0)
+            except Exception as error:  # noqa: BLE001  an outcome is never dropped for an error that may pass
+                if not is_passing(error):
+                    break
+                failures += 1
+                await asyncio.sleep(BACKOFF.pause(failures, random.random).total_seconds())
+            else:
+                return
+        for member in batch:
+            await self._write_alone(settlement_of(member))
+
+    async def _write_plain(self, jobs: list[Job], unsure: bool) -> None:  # noqa: FBT001  see _persistently
+        async with self._line.connection() as conn:
+            written = await self._executions.complete(
+                conn,
+                [job.claim.execution_id for job in jobs],
+                [job.token for job in jobs],
+                [job.output for job in jobs],
+                now=self._clock.injected(),
+            )
+        if len(written) == len(jobs):
+            self._report.completed(jobs)
+            return
+        ours = {*written, *(await self._written_before(jobs) if unsure else ())}
+        self._report.completed([job for job in jobs if job.execution_id in ours])
+        for job in jobs:
+            if job.execution_id not in ours:
+                self._report.refused(job, ExecutionState.COMPLETED)
+
+    async def _written_before(self, jobs: Sequence[Job]) -> list[int]:
+        """Those that an earlier try ended as completed, though its answer never came."""
+        async with self._line.connection() as conn:
+            states = await self._executions.states(
+                conn, [job.execution_id for job in jobs], [job.token for job in jobs]
+            )
+        return [id for id, state in states if state is ExecutionState.COMPLETED]  # noqa: A001  the row's own word
+
+    async def _write_others(self, settlements: list[Settlement], unsure: bool) -> None:  # noqa: ARG002, FBT001  see _persistently
+        ended = await self._end([settlement.ending for settlement in settlements])
+        self._report.ended([s.job for s in settlements], [s.ending for s in settlements], ended)
+
+    async def _write_alone(self, settlement: Settlement) -> None:
+        async def write(one: list[Settlement], unsure: bool) -> None:  # noqa: FBT001  see _persistently
+            try:
+                await self._write_others(one, unsure)
+            except Exception as error:
+                if is_passing(error):
+                    raise
+                await self._write_failure(one[0].job, error)
+
+        await self._persistently([settlement], write, lambda settlement: settlement)
+
+    async def _write_failure(self, job: Job, error: Exception) -> None:
+        ending = unstorable(job, error)
+        try:
+            self._report.ended([job], [ending], await self._end([ending]))
+        except Exception as again:
+            if is_passing(again):
+                raise
+            self._report.failed(job, again)
+
+    async def _end(self, endings: Sequence[Ending]) -> list[Ended]:
+        return await self._database.retrying(
+            lambda conn: self._executions.end(conn, endings, now=self._clock.injected())
+        )
+
+
+def _taken(waiting: deque[T]) -> list[T]:
+    return [waiting.popleft() for _ in range(min(len(waiting), LARGEST_BATCH))]

@@ -1,0 +1,54 @@
+"""Which trains this worker may take, and how many more of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from interlock.trains.registry import Registry
+    from interlock.trains.train import Train
+    from interlock.worker.job import Job
+
+
+class Slots:
+    """The jobs that run now. A train may run only where the worker has all of its tags."""
+
+    def __init__(self, registry: Registry, *, slots: int, tags: Iterable[str] = ()) -> None:
+        self.total, self.tags = slots, frozenset(tags)
+        self.running: dict[int, Job] = {}
+        self.trains: dict[str, Train[..., Any, Any]] = {
+            name: train for train in registry if train.options.tags <= self.tags for name in _names(train)
+        }
+        self._limited = {train.name: train for train in self.trains.values() if train.options.concurrency is not None}
+        self._unlimited = sorted(name for name, train in self.trains.items() if train.name not in self._limited)
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def free(self) -> int:
+        return max(self.total - len(self.running), 0)
+
+    def claimable(self) -> Iterator[tuple[list[str], int]]:
+        """Names and how many of them to claim; asked again after each claim, as the slots fill."""
+        if self._unlimited and self.free:
+            yield self._unlimited, self.free
+        for train in self._limited.values():
+            left = min(self.free, (train.options.concurrency or 0) - self._counts[train.name])
+            if left > 0:
+                yield sorted(_names(train)), left
+
+    def take(self, job: Job) -> None:
+        self.running[job.execution_id] = job
+        if job.declaration.name in self._limited:
+            self._counts[job.declaration.name] += 1
+
+    def give_back(self, job: Job) -> None:
+        del self.running[job.execution_id]
+        if job.declaration.name in self._limited:
+            self._counts[job.declaration.name] -= 1
+
+
+def _names(train: Train[..., Any, Any]) -> tuple[str, ...]:
+    return (train.name, *train.options.aliases)

@@ -1,0 +1,228 @@
+"""The worker of a server: claims jobs as slots get free, runs them, settles them, and hands back what it cannot finish.
+
+A job is held from its claim until its outcome is written; the proof is the token of the claim. Its slot is free as soon
+as the body returns. A claim whose answer was lost with the connection is looked up by its token before the next one, so
+that nothing stays claimed that nobody runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from interlock import failpoints
+from interlock.observe.events.work import WorkClaimed
+from interlock.runtime.loop import IMMEDIATELY, Loop
+from interlock.store.background_job import BackgroundJobs
+from interlock.store.execution import Executions
+from interlock.store.line import Line
+from interlock.worker.cancel import CancelWatch
+from interlock.worker.deadlines import Deadlines
+from interlock.worker.handback import HandBack
+from interlock.worker.job import Cause, Job
+from interlock.worker.report import Report
+from interlock.worker.run import Runner
+from interlock.worker.settle import Settler
+from interlock.worker.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from uuid import UUID
+
+    from interlock.model.execution import Claim
+    from interlock.model.outcome import Ending
+    from interlock.observe.bus import Emit
+    from interlock.observe.events.base import Event
+    from interlock.runtime.clock import Clock
+    from interlock.store.database import Database
+    from interlock.trains.bound import Bound
+    from interlock.worker.activate import Activator
+    from interlock.worker.settings import WorkerSettings
+    from interlock.worker.slots import Slots
+
+UNSETTLED_PER_SLOT = 20  # beyond that, claiming waits for settling
+
+
+class Worker:
+    """A component. `server` answers under which id this process is registered; None: not at this moment."""
+
+    name = "worker"
+
+    def __init__(
+        self,
+        database: Database,
+        slots: Slots,
+        *,
+        settings: WorkerSettings,
+        server: Callable[[], UUID | None],
+        host: str,
+        clock: Clock,
+        activator: Activator,
+        emit: Emit,
+        notify: Callable[[str], None] = lambda _: None,
+        freed: Callable[[], None] = lambda: None,
+        watched: Callable[[type[Event]], bool] = lambda _: True,
+    ) -> None:
+        self._slots, self._settings, self._server, self._host = slots, settings, server, host
+        self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
+        self._freed = freed
+        self._line, self._jobs = Line(database, "worker claim"), BackgroundJobs(database.sql)
+        self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
+        report = Report(emit=emit, notify=notify, freed=freed, watched=watched)
+        self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
+        self._hand_back = HandBack(database, self._settler, clock=clock, emit=emit, notify=notify)
+        self._runner = Runner(
+            database,
+            Executions(database.sql),
+            self._threads,
+            max_output_bytes=settings.max_output_bytes,
+            completed=self._completed,
+            stopped=self._stopped,
+        )
+        self._watch = CancelWatch(database, slots, interval=settings.worker_polling_interval)
+        self._claiming = Loop(self.name, self.tick, emit=emit)
+        self._watching = Loop(self._watch.name, self._watch.tick, emit=emit)
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._unanswered: tuple[UUID, UUID] | None = None
+        self._idle = asyncio.Event()
+
+    @property
+    def free_slots(self) -> int:
+        return self._slots.free
+
+    def busy(self) -> int:
+        return len(self._slots.running) + self._settler.waiting
+
+    def wake(self) -> None:
+        """There are new jobs; from any thread."""
+        self._claiming.wake()
+
+    def cancel_noticed(self, detail: str) -> None:
+        """Somebody asked for executions to stop."""
+        if self._watch.concerns(detail):
+            self._watching.wake()
+
+    def lost(self, server: UUID) -> None:
+        """The lease under this id is lost: its jobs belong to others. From the keeper's thread."""
+        marked = [job for job in tuple(self._slots.running.values()) if job.server == server and job.mark(Cause.LOST)]
+        if marked and self._home is not None:
+            with suppress(RuntimeError):  # the event loop is closed: nothing runs any more
+                self._home.call_soon_threadsafe(_cancel_all, marked)
+
+    async def activate(self, job: Job, external_id: str, bound: Bound[Any] | None) -> bool:
+        return await self._activator.activate(job, external_id, bound)
+
+    async def start(self) -> None:
+        self._home = asyncio.get_running_loop()
+
+    def stop(self) -> None:
+        self._claiming.stop()
+
+    async def run(self) -> None:
+        """Until stopped and idle; cancelled before that, it tells what runs to stop and hands it back."""
+        watching = asyncio.create_task(self._watching.run(), name=self._watch.name)
+        try:
+            await self._claiming.run()
+            await self._until_idle()
+            await self._settler.flush()
+        finally:
+            await self._recall()
+            await self._hand_back.all(list(self._slots.running.values()))
+            await self._close(watching)
+
+    async def tick(self) -> timedelta:
+        """Claim as many jobs as there are free slots."""
+        server = self._server()
+        if server is None or self._settler.waiting > UNSETTLED_PER_SLOT * self._slots.total:
+            return self._settings.worker_polling_interval
+        await self._recall()
+        full = False
+        for trains, limit in self._slots.claimable():
+            full = len(await self._claim(server, trains, limit)) == limit or full
+        return IMMEDIATELY if full and self._slots.free else self._settings.worker_polling_interval
+
+    async def _claim(self, server: UUID, trains: list[str], limit: int) -> list[Claim]:
+        token, now = uuid4(), self._clock.injected()
+        self._unanswered = (server, token)
+        async with self._line.connection() as conn:
+            claims = await self._jobs.claim(
+                conn, trains=trains, limit=limit, server=server, host=self._host, token=token, now=now
+            )
+        await failpoints.reach("worker.claimed")
+        self._unanswered = None
+        self._begin(claims, server, token)
+        return claims
+
+    async def _recall(self) -> None:
+        """Take up what a claim got whose answer never came."""
+        if self._unanswered is None:
+            return
+        server, token = self._unanswered
+        with suppress(Exception):
+            async with self._line.connection() as conn:
+                claims = await self._jobs.recall(conn, server=server, token=token)
+            self._unanswered = None
+            self._begin(claims, server, token)
+
+    def _begin(self, claims: list[Claim], server: UUID, token: UUID) -> None:
+        if not claims:
+            return
+        started, watched, create_task = time.monotonic(), self._watched(WorkClaimed), asyncio.create_task
+        jobs = []
+        for claim in claims:
+            job = Job(
+                claim, self._slots.trains[claim.train], token=token, server=server, services=self, started=started
+            )
+            self._slots.take(job)
+            job.task = create_task(self._runner.run(job))
+            jobs.append(job)
+            if watched:
+                self._emit(_claimed(job))
+        self._deadlines.watch(job.deadline for job in jobs)
+
+    def _completed(self, job: Job) -> None:
+        self._settler.complete(job)
+        self._slot_freed(job)
+
+    def _stopped(self, job: Job, ending: Ending | None) -> None:
+        if ending is not None:
+            self._settler.end(job, ending)
+        elif job.cause is Cause.SHUTDOWN:
+            self._hand_back.later(job)
+        else:
+            self._hand_back.lost(job)
+        self._slot_freed(job)
+
+    def _slot_freed(self, job: Job) -> None:
+        self._slots.give_back(job)
+        self._claiming.wake()
+        self._freed()
+        if not self._slots.running:
+            self._idle.set()
+
+    async def _until_idle(self) -> None:
+        while self._slots.running:
+            self._idle.clear()
+            await self._idle.wait()
+
+    async def _close(self, watching: asyncio.Task[None]) -> None:
+        self._watching.stop()
+        watching.cancel()
+        await asyncio.wait({watching})
+        self._deadlines.close()
+        await self._settler.close()
+        await self._line.close()
+        self._threads.close()
+
+
+def _cancel_all(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.cancel()
+
+
+def _claimed(job: Job) -> WorkClaimed:
+    return WorkClaimed(**job.about())
