@@ -2,7 +2,10 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 ARGS ?=
-# Two processes at least, so that tests that wait do not wait one after the other.
+# A console or a locale of plain ASCII must not decide how files are read and results are printed.
+export PYTHONUTF8 := 1
+export PYTHONIOENCODING := utf-8
+# Four processes at least, so that tests that wait do not wait one after the other.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 4 ] && echo 4 || echo $$n)
 
 .PHONY: help setup fmt check test test-slow demo bench docs clean

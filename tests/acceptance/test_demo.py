@@ -1,0 +1,131 @@
+"""The demo shows servers come, die and be noticed, and leaves nothing behind however it is ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.harness import run_folder
+from tests.harness.waiting import eventually_blocking
+
+ALIVE = "server-3 ("
+
+
+@pytest.fixture
+def home() -> Path:
+    """A home that the account of PostgreSQL can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="demo-", dir=run_folder.path()))
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def demo(fleet, home):
+    """Starts the demo with settings around it that must not matter."""
+    (home / "project").mkdir()
+    misleading = {"INTERLOCK_APP": "no:app", "INTERLOCK_SCHEMA": "elsewhere", "INTERLOCK_LEASE": "1h"}
+    env = misleading | {"INTERLOCK_HOME": str(home), "DATABASE_URL": "postgresql://nowhere.invalid/x"}
+
+    def start(*arguments: str):
+        return fleet.command(sys.executable, "-m", "interlock", "demo", *arguments, env=env)
+
+    return start
+
+
+def processes_of(home: Path) -> list[str]:
+    """Who still runs with a word of this demo in its command line or environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(home).encode() in words and int(process.name) != os.getpid():
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode() if process.exists() else "")
+    return found
+
+
+def nothing_is_left(home: Path) -> None:
+    eventually_blocking(lambda: not processes_of(home), 10, f"the end of every process of {home}")
+    assert list(home.glob("demo-*")) == []
+
+
+def test_it_ends_by_itself_with_a_summary_from_the_database(demo, home):
+    process = demo("--seconds", "5")
+    assert process.wait_blocking(60) == 0
+    lines = process.output("stdout").splitlines()
+    summary = next(line for line in lines if "summary, from the database: " in line)
+    assert any("server-1" in line and line.endswith("is alive") for line in lines)
+    assert any("kill -9 server-2" in line for line in lines)
+    registered = int(summary.partition("servers registered ")[2].partition(",")[0])
+    assert registered in {3, 4}
+    assert process.output("stderr") == ""
+    nothing_is_left(home)
+
+
+def test_the_lost_server_is_noticed_and_replaced_and_a_program_can_read_it(demo, home):
+    process = demo("--seconds", "12", "--json")
+    assert process.wait_blocking(90) == 0
+    summary = json.loads(process.output("stdout"))
+    assert (summary["servers registered"], summary["left in order"], summary["lost"]) == (4, 3, 1)
+    assert summary["seconds from last heartbeat to notice"] < 10
+    nothing_is_left(home)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_a_summary_and_nothing_left(demo, home, number):
+    process = demo()
+    eventually_blocking(lambda: ALIVE in process.output("stdout"), 60, "three servers")
+    process.signal(number)
+    assert process.wait_blocking(60) == 0
+    assert "summary, from the database: servers registered 3" in process.output("stdout")
+    assert "Traceback" not in process.output("stderr")
+    nothing_is_left(home)
+
+
+def test_ctrl_c_while_the_database_starts_leaves_nothing(demo, home):
+    process = demo()
+    eventually_blocking(lambda: "starting a PostgreSQL" in process.output("stdout"), 60, "its first words")
+    process.signal(signal.SIGINT)
+    assert process.wait_blocking(60) == 0
+    assert process.output("stderr") == ""
+    nothing_is_left(home)
+
+
+def test_a_killed_demo_takes_its_servers_and_its_database_along(demo, home):
+    process = demo()
+    eventually_blocking(lambda: ALIVE in process.output("stdout"), 60, "three servers")
+    assert len(processes_of(home)) > 4
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait_blocking(10)
+    eventually_blocking(lambda: not processes_of(home), 30, "the end of what the demo started")
+
+
+def test_it_keeps_its_folder_on_request(demo, home):
+    process = demo("--seconds", "1", "--keep")
+    assert process.wait_blocking(60) == 0
+    (kept,) = home.glob("demo-*")
+    assert f"the database stays in {kept}" in process.output("stdout")
+    assert (kept / "pg/data/PG_VERSION").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "clock"),
+    [
+        ("import interlock", "perf_counter"),
+        # The time of this process alone, because other tests share the machine.
+        ("import interlock; interlock.Interlock", "process_time"),
+    ],
+)
+def test_the_best_of_five_imports_takes_less_than_150_ms(code, clock):
+    script = f"import time; began = time.{clock}(); {code}; print(time.{clock}() - began)"
+    command = [sys.executable, "-c", script]
+    runs = [float(subprocess.run(command, check=True, capture_output=True, timeout=30).stdout) for _ in range(5)]
+    assert min(runs) < 0.150, runs
