@@ -40,7 +40,7 @@ from interlock.upkeep.sweep import Sweep
 from interlock.worker.recover import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from interlock.embedded import EmbeddedServer
     from interlock.model.server import ServerRow
@@ -163,14 +163,41 @@ class Interlock(DeclaringApp):
             runner.run(self.arun(roles))
 
     async def _server(self, roles: Iterable[str]) -> tuple[Supervisor, Keeper]:
+        database, keeper = await self._register_as(roles)
+        return self._supervise(self._components(database, keeper)), keeper
+
+    async def _register_as(self, roles: Iterable[str]) -> tuple[Database, Keeper]:
+        """From here on nothing is declared any more; the keeper is not started yet."""
         self.trains.freeze()
         self.declarations.freeze()
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
         profile = describe_server(runtime, roles=roles, trains=self.trains.names(), slots=0)
         self._keeper = keeper = Keeper(database, profile, runtime, emit=self.events.emit)
-        components = self._components(database, keeper)
-        return Supervisor(components, emit=self.events.emit, shutdown_timeout=runtime.shutdown_timeout), keeper
+        return database, keeper
+
+    def _supervise(self, components: Sequence[Component]) -> Supervisor:
+        return Supervisor(components, emit=self.events.emit, shutdown_timeout=self.settings.runtime.shutdown_timeout)
+
+    @asynccontextmanager
+    async def stepping(self, clock: Clock) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
+        """Be a server in which nothing runs by itself: answers the tick of each role; see `interlock.testing`."""
+        self.clock = clock
+        try:
+            database, keeper = await self._register_as(list(Role))
+            supervisor = self._supervise([keeper, self._seeding_component(database, keeper)])
+            await supervisor.start()
+            try:
+                yield self._ticks(database, keeper)
+            finally:
+                await supervisor.stop()
+        finally:
+            await self.aclose()
+
+    def _ticks(self, database: Database, keeper: Keeper) -> dict[str, Callable[[], Awaitable[Any]]]:
+        """The tick of each role by its name, each answering its result record."""
+        recovery, sweep = self._recovery(database, keeper), Sweep(database, emit=self.events.emit, clock=self.clock)
+        return {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
@@ -183,14 +210,12 @@ class Interlock(DeclaringApp):
     def _components(self, database: Database, keeper: Keeper) -> Sequence[Component]:
         """In the order of their start: what comes later relies on what comes before."""
         emit, settings = self.events.emit, self.settings
-        recovery = Recovery(
-            database, judge=lambda: keeper.server, interval=settings.runtime.recovery_interval, emit=emit
-        )
+        recovery = self._recovery(database, keeper)
         retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
         sweep, hub = Sweep(database, emit=emit, clock=self.clock), NoticeHub(database, emit=emit)
         return [
             keeper,
-            SeedingComponent(self._seeding(database, keeper), interval=settings.upkeep.cleanup_interval, emit=emit),
+            self._seeding_component(database, keeper),
             NoticeComponent(hub, emit=emit),
             LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
             LoopComponent(Loop(retention.name, retention.tick, emit=emit)),
@@ -224,6 +249,14 @@ class Interlock(DeclaringApp):
         hub.subscribe("manifest", lambda _: loop.wake())
         return LoopComponent(loop)
 
+    def _recovery(self, database: Database, keeper: Keeper) -> Recovery:
+        interval = self.settings.runtime.recovery_interval
+        return Recovery(database, judge=lambda: keeper.server, interval=interval, emit=self.events.emit)
+
+    def _seeding_component(self, database: Database, keeper: Keeper) -> SeedingComponent:
+        interval = self.settings.upkeep.cleanup_interval
+        return SeedingComponent(self._seeding(database, keeper), interval=interval, emit=self.events.emit)
+
     def _seeding(self, database: Database, keeper: Keeper) -> Seeding:
         return Seeding(
             database,
@@ -233,6 +266,7 @@ class Interlock(DeclaringApp):
             prune=self.settings.manifests.prune_orphaned_manifests,
             interval=self.settings.upkeep.cleanup_interval,
             emit=self.events.emit,
+            clock=self.clock,
         )
 
     @property

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock import failpoints
-from tests.integration.manifests.manager.world import World, open_world
+from tests.integration.manifests.manager.world import open_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from tests.integration.manifests.manager.world import World
 
 
 @pytest.fixture

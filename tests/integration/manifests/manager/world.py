@@ -11,10 +11,10 @@ from uuid import uuid4
 import asyncpg
 
 from interlock.manifests.entry_policy import EntryPolicies
-from interlock.manifests.manager import Cycle, ManifestManager
+from interlock.manifests.manager import ManifestManager
 from interlock.manifests.settings import ManifestSettings
 from interlock.model.lifecycle import ExecutionState
-from interlock.model.outcome import Ended, Ending
+from interlock.model.outcome import Ending
 from interlock.runtime.clock import FakeClock
 from interlock.store.database import Database
 from interlock.store.execution import Executions
@@ -24,6 +24,8 @@ from interlock.upkeep.sweep import Sweep
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from interlock.manifests.manager import Cycle
+    from interlock.model.outcome import Ended
     from interlock.observe.events.base import Event
 
 START = datetime(2030, 5, 6, 12, 0, tzinfo=UTC)

@@ -1,0 +1,1 @@
+select statement_timestamp()
