@@ -15,6 +15,7 @@ from tests.integration.store.conftest import Registry
 
 STEADY, STARTED = "judge.steady_since", "pg_postmaster_start_time"
 JUDGE_ALIVE, JUDGE_HOLDS, NOT_LOCKED = "judge.state in", "judge.lease_until", "skip locked"
+JUDGE_FRESH = "judge.renewed_at"
 
 
 class Without(Catalog):
@@ -101,6 +102,16 @@ async def test_an_outage_of_the_judges_own_making_kills_nobody(registry):
     assert await registry.servers.renew_if_held(registry.conn, judge) is not None
     assert await registry.lost(judge) == set()
     assert await without(registry, STEADY).lost(judge) == {other}
+
+
+async def test_a_judge_that_has_not_renewed_since_the_line_came_back_judges_nobody(registry, judge):
+    """An outage shorter than the judge's own lease: its recovery tick comes before its heartbeat."""
+    await postgresql_runs_for(registry, 1)
+    other = await registry.register("other", lease=1)
+    await registry.age(other, lease_until=0.01)
+    await registry.age(judge, renewed_at=31)
+    assert await registry.lost(judge) == set()
+    assert await without(registry, JUDGE_FRESH).lost(judge) == {other}
 
 
 async def test_a_lost_judge_judges_nobody(registry, judge, expired):

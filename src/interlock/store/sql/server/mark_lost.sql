@@ -1,5 +1,6 @@
 -- After an outage every lease looks expired though every server lives. So nobody is judged until one full lease has
--- passed since PostgreSQL started, and since the judge itself could renew without a gap.
+-- passed since PostgreSQL started, and since the judge itself could renew without a gap. A gap that lasts until now has
+-- not been noted by a renewal yet, so the age of the judge's last one counts too.
 with expired as materialized (
     select s.id
     from /*schema*/server s
@@ -9,6 +10,7 @@ with expired as materialized (
       and s.lease_until < statement_timestamp()
       and judge.state in ('alive', 'draining')
       and judge.lease_until > statement_timestamp()
+      and judge.renewed_at + judge.lease / 2 > statement_timestamp()
       and judge.steady_since + s.lease < statement_timestamp()
       and pg_postmaster_start_time() + s.lease < statement_timestamp()
     order by s.id
