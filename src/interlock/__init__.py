@@ -7,35 +7,47 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interlock.app import Interlock
-    from interlock.errors import InterlockError, LeaseLost, LockServiceUnavailable, LockTaken
+    from interlock.errors import AlreadyResolved, InterlockError, LeaseLost, LockServiceUnavailable, LockTaken
     from interlock.locks.lease import Lease
     from interlock.model.exclusion import exclude
+    from interlock.model.outcome import Cancel, Retry, Snooze
     from interlock.model.schedule import cron, every, once
     from interlock.trains.options import Backoff
+    from interlock.worker.current import current_execution
 
 _EXPORTS = {
+    "AlreadyResolved": "interlock.errors",
     "Backoff": "interlock.trains.options",
+    "Cancel": "interlock.model.outcome",
     "Interlock": "interlock.app",
     "InterlockError": "interlock.errors",
     "Lease": "interlock.locks.lease",
     "LeaseLost": "interlock.errors",
     "LockServiceUnavailable": "interlock.errors",
     "LockTaken": "interlock.errors",
+    "Retry": "interlock.model.outcome",
+    "Snooze": "interlock.model.outcome",
     "cron": "interlock.model.schedule",
+    "current_execution": "interlock.worker.current",
     "every": "interlock.model.schedule",
     "exclude": "interlock.model.exclusion",
     "once": "interlock.model.schedule",
 }
 
 __all__ = [
+    "AlreadyResolved",
     "Backoff",
+    "Cancel",
     "Interlock",
     "InterlockError",
     "Lease",
     "LeaseLost",
     "LockServiceUnavailable",
     "LockTaken",
+    "Retry",
+    "Snooze",
     "cron",
+    "current_execution",
     "every",
     "exclude",
     "once",

@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from interlock.errors import UnknownTrain
-from interlock.locks.open import open_locks
+from interlock.locks.open import namespace_of, open_locks
 from interlock.locks.retention import LockRetention
 from interlock.manifests.declare import Declarations
 from interlock.manifests.entry_policy import EntryPolicies
 from interlock.manifests.manager import ManifestManager
 from interlock.manifests.seed import Seeding, SeedingComponent
 from interlock.manifests.surface import DeclaringApp
+from interlock.model.execution import Policy
 from interlock.model.server import Role
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
+from interlock.operate.dead_letters import DeadLetterDesk
+from interlock.operate.surface import OperatingApp
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
-from interlock.runtime.notices import NoticeComponent
+from interlock.runtime.notices import NoticeComponent, NotifierComponent
 from interlock.runtime.portal import portal
 from interlock.runtime.server import describe_server
 from interlock.runtime.supervisor import LoopComponent, Supervisor
@@ -33,23 +36,30 @@ from interlock.settings import load_settings
 from interlock.store import migrate
 from interlock.store.database import Database
 from interlock.store.listen import NoticeHub
+from interlock.store.notify import Notifier
 from interlock.store.server import Servers
+from interlock.timers.component import TimerComponent
+from interlock.timers.registry import TimerRegistry
+from interlock.timers.surface import TimingApp
 from interlock.trains.registry import Registry
 from interlock.upkeep.retention import Retention
 from interlock.upkeep.sweep import Sweep
+from interlock.worker.activate import Activator
 from interlock.worker.recover import Recovery
+from interlock.worker.slots import Slots
+from interlock.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from interlock.embedded import EmbeddedServer
-    from interlock.model.server import ServerRow
+    from interlock.model.server import ServerProfile, ServerRow
     from interlock.runtime.clock import Clock
     from interlock.runtime.supervisor import Component
     from interlock.trains.options import TrainOptions
 
 
-class Interlock(DeclaringApp):
+class Interlock(DeclaringApp, TimingApp, OperatingApp):
     """One app: what it is called, where its database is, and what its servers run.
 
     The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
@@ -76,6 +86,10 @@ class Interlock(DeclaringApp):
             emit=self.events.emit,
             server=lambda: self._keeper.server if self._keeper is not None else None,
         )
+        self.dead_letters = DeadLetterDesk(
+            self.adatabase, policy=self._default_policy(), clock=lambda: self.clock, emit=self.events.emit
+        )
+        self.timers = TimerRegistry(namespace_of(self.settings.locks, self.settings.runtime), self.adatabase)
 
     async def __aenter__(self) -> Self:
         await self.aopen()
@@ -170,11 +184,22 @@ class Interlock(DeclaringApp):
         """From here on nothing is declared any more; the keeper is not started yet."""
         self.trains.freeze()
         self.declarations.freeze()
+        self.timers.freeze()
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
-        profile = describe_server(runtime, roles=roles, trains=self.trains.names(), slots=0)
+        profile = self._profile(frozenset(roles))
         self._keeper = keeper = Keeper(database, profile, runtime, emit=self.events.emit)
         return database, keeper
+
+    def _profile(self, roles: frozenset[str]) -> ServerProfile:
+        slots, works = self._slots(), Role.WORKER in roles
+        return describe_server(
+            self.settings.runtime,
+            roles=roles,
+            trains=slots.trains if works else self.trains.names(),
+            tags=slots.tags if works else (),
+            slots=slots.total if works else 0,
+        )
 
     def _supervise(self, components: Sequence[Component]) -> Supervisor:
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=self.settings.runtime.shutdown_timeout)
@@ -186,18 +211,25 @@ class Interlock(DeclaringApp):
         try:
             database, keeper = await self._register_as(list(Role))
             supervisor = self._supervise([keeper, self._seeding_component(database, keeper)])
+            worker = self._worker(database, keeper, Notifier(database, emit=self.events.emit))
             await supervisor.start()
             try:
-                yield self._ticks(database, keeper)
+                yield self._ticks(database, keeper, worker)
             finally:
+                await worker.aclose()
                 await supervisor.stop()
         finally:
             await self.aclose()
 
-    def _ticks(self, database: Database, keeper: Keeper) -> dict[str, Callable[[], Awaitable[Any]]]:
+    def _ticks(self, database: Database, keeper: Keeper, worker: Worker) -> dict[str, Callable[[], Awaitable[Any]]]:
         """The tick of each role by its name, each answering its result record."""
         recovery, sweep = self._recovery(database, keeper), Sweep(database, emit=self.events.emit, clock=self.clock)
-        return {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
+        return {
+            "manifests": self.manager(database).tick,
+            "recovery": recovery.tick,
+            "sweep": sweep.tick,
+            "worker": worker.step,
+        }
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
@@ -210,11 +242,13 @@ class Interlock(DeclaringApp):
     def _components(self, database: Database, keeper: Keeper) -> Sequence[Component]:
         """In the order of their start: what comes later relies on what comes before."""
         emit, settings = self.events.emit, self.settings
-        recovery = self._recovery(database, keeper)
+        notifier = Notifier(database, emit=emit)
+        recovery = self._recovery(database, keeper, notifier.notify)
         retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
         sweep, hub = Sweep(database, emit=emit, clock=self.clock), NoticeHub(database, emit=emit)
         return [
             keeper,
+            NotifierComponent(notifier),
             self._seeding_component(database, keeper),
             NoticeComponent(hub, emit=emit),
             LoopComponent(Loop(recovery.name, recovery.tick, emit=emit)),
@@ -222,6 +256,8 @@ class Interlock(DeclaringApp):
             LoopComponent(Loop(lock_retention.name, lock_retention.tick, emit=emit)),
             LoopComponent(Loop(sweep.name, sweep.tick, emit=emit)),
             *([self._manager_loop(database, hub)] if Role.MANIFESTS in keeper.profile.roles else []),
+            *([self._worker(database, keeper, notifier, hub)] if Role.WORKER in keeper.profile.roles else []),
+            *([self._timer_component(database, keeper)] if Role.TIMERS in keeper.profile.roles else []),
         ]
 
     def manager(self, database: Database) -> ManifestManager:
@@ -249,9 +285,63 @@ class Interlock(DeclaringApp):
         hub.subscribe("manifest", lambda _: loop.wake())
         return LoopComponent(loop)
 
-    def _recovery(self, database: Database, keeper: Keeper) -> Recovery:
-        interval = self.settings.runtime.recovery_interval
-        return Recovery(database, judge=lambda: keeper.server, interval=interval, emit=self.events.emit)
+    def _timer_component(self, database: Database, keeper: Keeper) -> Component:
+        return TimerComponent(
+            self.timers,
+            database,
+            self.locks,
+            app=self._app_name,
+            server=keeper.profile.name,
+            distributed=self.settings.timers.timers_distributed,
+            emit=self.events.emit,
+            clock=self.clock,
+        )
+
+    def _recovery(self, database: Database, keeper: Keeper, notify: Callable[[str], None] = lambda _: None) -> Recovery:
+        return Recovery(
+            database,
+            judge=lambda: keeper.server,
+            interval=self.settings.runtime.recovery_interval,
+            emit=self.events.emit,
+            notify=notify,
+            now=self.clock.injected,
+        )
+
+    def _slots(self) -> Slots:
+        settings = self.settings.worker
+        return Slots(self.trains, slots=settings.worker_slots, tags=settings.worker_tags)
+
+    def _worker(self, database: Database, keeper: Keeper, notifier: Notifier, hub: NoticeHub | None = None) -> Worker:
+        boost, policy = self.settings.manifests.dependent_priority_boost, self._default_policy()
+        worker = Worker(
+            database,
+            self._slots(),
+            settings=self.settings.worker,
+            server=lambda: keeper.server,
+            host=keeper.profile.name,
+            clock=self.clock,
+            activator=Activator(database, policy=policy, boost=boost, clock=self.clock, emit=self.events.emit),
+            emit=self.events.emit,
+            notify=notifier.notify,
+            watched=self.events.watched,
+        )
+        keeper.on_lost(worker.lost)
+        if hub is not None:
+            hub.subscribe("job", lambda _: worker.wake())
+            hub.subscribe("cancel", worker.cancel_noticed)
+        return worker
+
+    def _default_policy(self) -> Policy:
+        """What holds for work of which neither the caller, the manifest nor the train says otherwise."""
+        settings = self.settings.manifests
+        return Policy(
+            max_attempts=settings.max_attempts,
+            max_crashes=self.settings.worker.max_crashes,
+            retry_delay=settings.retry_delay,
+            max_retry_delay=settings.max_retry_delay,
+            retry_backoff=settings.retry_backoff,
+            timeout=settings.default_job_timeout,
+        )
 
     def _seeding_component(self, database: Database, keeper: Keeper) -> SeedingComponent:
         interval = self.settings.upkeep.cleanup_interval

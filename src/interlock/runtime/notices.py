@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlock.runtime.loop import Loop
+from interlock.runtime.loop import Alarm, Loop
 
 if TYPE_CHECKING:
     from interlock.observe.bus import Emit
     from interlock.store.listen import NoticeHub
+    from interlock.store.notify import Notifier
 
 
 class NoticeComponent:
@@ -28,3 +29,24 @@ class NoticeComponent:
 
     def stop(self) -> None:
         self._loop.stop()
+
+
+class NotifierComponent:
+    """Sends what still waits when the server stops; started before, and so stopped after, those who notify."""
+
+    name = "notifier"
+
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier, self._stopped = notifier, Alarm()
+
+    async def start(self) -> None:
+        """The first notice opens what it needs."""
+
+    async def run(self) -> None:
+        try:
+            await self._stopped.wait()
+        finally:
+            await self._notifier.close()
+
+    def stop(self) -> None:
+        self._stopped.set()

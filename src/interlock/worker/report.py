@@ -11,7 +11,7 @@ from interlock.observe.events.manifest import DeadLettered
 from interlock.observe.events.work import ExecutionSettled, SettleFailed, SettleRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from interlock.model.outcome import Ended, Ending
     from interlock.observe.bus import Emit
@@ -74,9 +74,15 @@ def announce(notify: Callable[[str], None], emit: Emit, ended: Sequence[Ended]) 
 
 
 def announce_ended(notify: Callable[[str], None], lineages: Iterable[int]) -> None:
-    ids = [str(lineage) for lineage in lineages]
-    for start in range(0, len(ids), IDS_PER_NOTICE):
-        notify(f"ended:{','.join(ids[start : start + IDS_PER_NOTICE])}")
+    for notice in named("ended", lineages):
+        notify(notice)
+
+
+def named(topic: str, ids: Iterable[int]) -> Iterator[str]:
+    """As few notices as hold all these ids."""
+    names = [str(one) for one in ids]
+    for start in range(0, len(names), IDS_PER_NOTICE):
+        yield f"{topic}:{','.join(names[start : start + IDS_PER_NOTICE])}"
 
 
 def _settled(

@@ -10,6 +10,7 @@ class WorkerSettings:
 
     worker_polling_interval: timedelta = timedelta(seconds=1)
     worker_slots: int = 50
+    worker_tags: tuple[str, ...] = ()
     max_crashes: int = 3
     max_output_bytes: int = 1024 * 1024
     settle_window: timedelta = timedelta(milliseconds=5)

@@ -64,15 +64,14 @@ class Worker:
         activator: Activator,
         emit: Emit,
         notify: Callable[[str], None] = lambda _: None,
-        freed: Callable[[], None] = lambda: None,
         watched: Callable[[type[Event]], bool] = lambda _: True,
     ) -> None:
         self._slots, self._settings, self._server, self._host = slots, settings, server, host
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
-        self._freed = freed
+        self._on_freed: Callable[[], None] = lambda: None
         self._line, self._jobs = Line(database, "worker claim"), BackgroundJobs(database.sql)
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
-        report = Report(emit=emit, notify=notify, freed=freed, watched=watched)
+        report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched)
         self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
         self._hand_back = HandBack(database, self._settler, clock=clock, emit=emit, notify=notify)
         self._runner = Runner(
@@ -105,6 +104,10 @@ class Worker:
         """Somebody asked for executions to stop."""
         if self._watch.concerns(detail):
             self._watching.wake()
+
+    def on_freed(self, listener: Callable[[], None]) -> None:
+        """Call this when a slot gets free, and again when an outcome is written and no cap counts it any more."""
+        self._on_freed = listener
 
     def lost(self, server: UUID) -> None:
         """The lease under this id is lost: its jobs belong to others. From the keeper's thread."""
@@ -144,6 +147,22 @@ class Worker:
         for trains, limit in self._slots.claimable():
             full = len(await self._claim(server, trains, limit)) == limit or full
         return IMMEDIATELY if full and self._slots.free else self._settings.worker_polling_interval
+
+    async def step(self) -> int:
+        """Claim once, let what was claimed end, and settle it; answers how many jobs that were."""
+        before = len(self._slots.running)
+        await self.tick()
+        began = len(self._slots.running) - before
+        await self._until_idle()
+        await self._settler.flush()
+        return began
+
+    async def aclose(self) -> None:
+        """Free what a worker that was only stepped holds."""
+        self._deadlines.close()
+        await self._settler.close()
+        await self._line.close()
+        self._threads.close()
 
     async def _claim(self, server: UUID, trains: list[str], limit: int) -> list[Claim]:
         token, now = uuid4(), self._clock.injected()
@@ -200,9 +219,12 @@ class Worker:
     def _slot_freed(self, job: Job) -> None:
         self._slots.give_back(job)
         self._claiming.wake()
-        self._freed()
+        self._on_freed()
         if not self._slots.running:
             self._idle.set()
+
+    def _capacity_freed(self) -> None:
+        self._on_freed()
 
     async def _until_idle(self) -> None:
         while self._slots.running:
@@ -213,10 +235,7 @@ class Worker:
         self._watching.stop()
         watching.cancel()
         await asyncio.wait({watching})
-        self._deadlines.close()
-        await self._settler.close()
-        await self._line.close()
-        self._threads.close()
+        await self.aclose()
 
 
 def _cancel_all(jobs: list[Job]) -> None:

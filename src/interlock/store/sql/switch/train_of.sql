@@ -1,0 +1,1 @@
+select train from /*schema*/manifest where external_id = :external_id
