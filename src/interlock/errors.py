@@ -28,6 +28,7 @@ InterlockError
 │   ├── UnknownTrain
 │   ├── UnknownManifest
 │   ├── UnknownGroup
+│   ├── UnknownLockHolder
 │   ├── UnknownWork
 │   └── UnknownDeadLetter
 ├── SchemaError                 the database is not ready for this code
@@ -272,8 +273,8 @@ class KeyNeedsReadCommitted(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"the key {self.key!r} was enqueued in a transaction at {self.isolation}, whose snapshot cannot see who holds"
-            " the key now; use read committed, or enqueue outside of that transaction"
+            f"the key {self.key!r} was enqueued in a transaction at {self.isolation}, whose snapshot cannot see who"
+            " holds the key now; use read committed, or enqueue outside of that transaction"
         )
 
 
@@ -342,6 +343,11 @@ class UnknownManifest(NotFound):
 @dataclass(kw_only=True, eq=False)
 class UnknownGroup(NotFound):
     kind: ClassVar[str] = "manifest group"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownLockHolder(NotFound):
+    kind: ClassVar[str] = "held lock slot"
 
 
 @dataclass(kw_only=True, eq=False)

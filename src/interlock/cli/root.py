@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "config": "Show every setting and where it came from.",
     "demo": "Watch servers come, die and be noticed, on a database of its own.",
+    "locks": "See who holds which slot, and take one away.",
     "run": "Run as a server until SIGTERM.",
     "schema": "See and change the tables of Interlock.",
     "servers": "See who runs.",
+    "timers": "See what fires, where it last ran and why it was skipped.",
 }
 
 

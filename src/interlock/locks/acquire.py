@@ -85,6 +85,9 @@ class Acquirer:
             self._emit(SlotReleased(name=lease.name, slot=lease.slot, held_for=lease.held_for))
         return released
 
+    def abandon(self, lease: Lease) -> None:
+        self._keeper.drop(lease)
+
     async def _try(self, wish: Wish, server: UUID | None, began: float) -> Lease | Refusal:
         request = SlotRequest(
             name=wish.name,

@@ -34,6 +34,8 @@ class Custodian(Protocol):
 
     async def release(self, lease: Lease) -> bool: ...
 
+    def abandon(self, lease: Lease) -> None: ...
+
 
 class Lease:
     """Slot `slot` of `name`, held until it is released or lost. A context manager, for `with` and `async with`."""
@@ -116,6 +118,11 @@ class Lease:
     def release(self) -> bool:
         """The blocking twin of `arelease`."""
         return portal.call(self.arelease)
+
+    def abandon(self) -> None:
+        """Neither renew nor give back: the slot becomes free when the lease runs out, and not before."""
+        self._ended = True
+        self._custodian.abandon(self)
 
     def renewed(self, asked: float, remaining: timedelta, ttl: timedelta) -> None:
         """An answer of the lock service; one to an older question changes nothing."""

@@ -22,6 +22,7 @@ ABSTRACT = {
     "Event",
     "RepeatedFailure",
     "ExecutionEvent",
+    "TimerEvent",
     "LockEvent",
     "ManifestEvent",
     "ServerEvent",

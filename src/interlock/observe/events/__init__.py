@@ -65,6 +65,18 @@ from interlock.observe.events.store import (
     SchemaApplied,
     StoreEvent,
 )
+from interlock.observe.events.timer import (
+    BreakerChanged,
+    TimerEnded,
+    TimerEvent,
+    TimerLockBack,
+    TimerLockDown,
+    TimerOverran,
+    TimerRetried,
+    TimerSaturated,
+    TimerSkipped,
+    TimerStarted,
+)
 from interlock.observe.events.work import (
     ActivationSkipped,
     CancelRequested,
@@ -82,6 +94,7 @@ from interlock.observe.events.work import (
 
 __all__ = [
     "ActivationSkipped",
+    "BreakerChanged",
     "CancelRequested",
     "ComponentAbandoned",
     "ComponentFailed",
@@ -141,6 +154,15 @@ __all__ = [
     "StoreEvent",
     "SupervisorEvent",
     "TimeoutRequested",
+    "TimerEnded",
+    "TimerEvent",
+    "TimerLockBack",
+    "TimerLockDown",
+    "TimerOverran",
+    "TimerRetried",
+    "TimerSaturated",
+    "TimerSkipped",
+    "TimerStarted",
     "WorkClaimed",
     "WorkDispatched",
     "WorkEnqueued",
