@@ -101,3 +101,4 @@ class Ended(NamedTuple):
     dead_letter_id: int | None = None
     dead_letter_reason: str | None = None
     wakes_manager: bool = False
+    retry_in: timedelta | None = None

@@ -181,4 +181,5 @@ def _ended(row: Record, due: set[int]) -> Ended:
         dead_letter_id=row["dead_letter_id"],
         dead_letter_reason=row["dead_letter_reason"],
         wakes_manager=row["manifest_id"] in due,
+        retry_in=row["retry_in"],
     )

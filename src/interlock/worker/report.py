@@ -49,7 +49,7 @@ class Report:
             if one is None:
                 self.refused(job, ending.state)
             else:
-                self._emit(_settled(job, one.state, ending, one))
+                self._emit(_settled(job, one.state, one.retry_in))
         announce(self._notify, self._emit, ended)
         if ended:
             self._freed()
@@ -85,16 +85,11 @@ def named(topic: str, ids: Iterable[int]) -> Iterator[str]:
         yield f"{topic}:{','.join(names[start : start + IDS_PER_NOTICE])}"
 
 
-def _settled(
-    job: Job, state: ExecutionState, ending: Ending | None = None, ended: Ended | None = None
-) -> ExecutionSettled:
-    retry_in = None
-    if ended is not None and ended.retry_at is not None and ending is not None:
-        retry_in = ending.retry_after
+def _settled(job: Job, state: ExecutionState, retry_in: timedelta | None = None) -> ExecutionSettled:
     return ExecutionSettled(
         outcome=state.value,
         took=timedelta(seconds=time.monotonic() - job.started),
-        error=job.error,
+        error=job.error if state is ExecutionState.FAILED else None,
         retry_in=retry_in,
         **job.about(),
     )

@@ -48,7 +48,6 @@ class Runner:
         except BaseException as error:  # noqa: BLE001  SystemExit and MemoryError are the train's failures, not ours
             job.error = error
             self._stopped(job, ending_of(job, error))
-            job.error = None  # its traceback holds the frames of the body
         else:
             # A plain function that asked, heard that it is to stop and returned has stopped because of it.
             if job.heeded and job.cause is not None:

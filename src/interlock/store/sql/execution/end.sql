@@ -16,7 +16,7 @@ with moment as materialized (
       and (e.state = 'in_progress' or (e.state = 'pending' and x.state in ('failed', 'cancelled')))
     returning e.*, x.retry_after, moment.now,
         -- A server that was lost before the work began has not crashed with it.
-        e.crashes + (x.failure = 'worker_lost' and e.started_at is not null)::integer as losses,
+        e.crashes + coalesce(x.failure = 'worker_lost' and e.started_at is not null, false)::integer as losses,
         case
             when x.state = 'snoozed' and e.cancel_cause is distinct from 'person' then 'snooze'
             when x.state <> 'failed' then 'nothing'
@@ -91,6 +91,7 @@ with moment as materialized (
 )
 select ended.id, ended.state, ended.train, ended.attempt, ended.first_entry_id, ended.manifest_id, ended.kind,
     m.external_id as manifest, ended.failure, queued.id as retry_entry_id, queued.scheduled_at as retry_at,
+    queued.scheduled_at - ended.now as retry_in,
     dead.id as dead_letter_id, dead.reason as dead_letter_reason
 from ended
 left join queued on queued.previous_execution_id = ended.id
