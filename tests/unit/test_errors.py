@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 BRANCHES = {"InterlockError", "UsageError", "SchemaError", "EmbeddedError"}
 TOLD_BY_THE_RAISER = {"problem", "hint", "rule", "expected", "log"}
 """Fields in which whoever raises the error says what is wrong and what helps."""
-ENDS_THE_WORK = {"JunctionFailed", "CancelledByRequest", "ComponentEnded"}
+ENDS_THE_WORK = {"JunctionFailed", "CancelledByRequest", "ComponentEnded", "WorkFailed", "WorkCancelled"}
 """Errors that report an end: nothing is to be done about the call itself."""
+TOO_LONG_TO_SHOW = {"traceback"}
 EXIT_CODES = {0, 1, 2, 3, 4, 5, 6}
 
 
@@ -111,7 +112,7 @@ def test_a_message_shows_what_was_found(kind):
     error = sample(kind)
     shown = str(error).replace(",", "")
     for field in fields(kind):
-        value = getattr(error, field.name)
+        value = "" if field.name in TOO_LONG_TO_SHOW else getattr(error, field.name)
         for part in value if isinstance(value, list) else [value]:
             assert str(part) in shown, field.name
 
