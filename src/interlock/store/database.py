@@ -65,13 +65,19 @@ class Database:
         """A transaction that PostgreSQL ends by itself when this process stands still, so that a paused leader frees
         its locks within seconds.
         """
-        async with self.transaction() as conn:
+        async with self.connection() as conn, self.tick_on(conn):
+            yield conn
+
+    @asynccontextmanager
+    async def tick_on(self, conn: Connection) -> AsyncGenerator[None, None]:
+        """The same on a connection that the caller keeps."""
+        async with conn.transaction(isolation="read_committed"):
             await self.sql["session/limit"].execute(
                 conn,
                 statement_timeout=str(round(self.settings.tick_statement_timeout.total_seconds() * 1000)),
                 idle_timeout=str(round(self.settings.tick_idle_timeout.total_seconds() * 1000)),
             )
-            yield conn
+            yield
 
     async def retrying(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """The work in a transaction, again from the start when PostgreSQL picked it to break a deadlock."""

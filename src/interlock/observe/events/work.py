@@ -33,6 +33,51 @@ class WorkDispatched(ExecutionEvent):
 
 
 @event
+class DispatchTicked(Event):
+    """What one cycle of the dispatcher did; lost claims are entries that another dispatcher held."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "{dispatched} dispatched in {took}, {skipped} skipped, {lost} claims lost to others"
+    dispatched: int
+    skipped: int
+    lost: int
+    took: timedelta
+
+
+@event
+class EntryRefused(Event):
+    """An entry that could not be dispatched; it failed alone."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "entry {entry_id} of {train} could not be dispatched and failed: {error}"
+    entry_id: int
+    train: str
+    error: BaseException
+
+    def about(self) -> dict[str, Any]:
+        return {"train": self.train}
+
+
+@event
+class SubmitFailed(ExecutionEvent):
+    """A submitter did not take the work; no failure of the train."""
+
+    subject: ClassVar[str] = "work"
+    submitter: str
+    error: BaseException
+    final: bool
+
+    def severity(self) -> int:
+        return logging.ERROR if self.final else logging.WARNING
+
+    def sentence(self) -> str:
+        follows = "left to a person" if self.final else "queued again"
+        return "submitter {submitter} did not take execution {execution_id} of {train}: {error}; " + follows
+
+
+@event
 class WorkClaimed(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.DEBUG

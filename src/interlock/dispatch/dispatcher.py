@@ -1,0 +1,193 @@
+"""The JobDispatcher: the single gateway between the work queue and whoever runs it.
+
+Every server dispatches for its own worker, all at once: the trains it knows, up to its free slots and one batch, less
+what already waits to be claimed. So nothing is dispatched further ahead than somebody can run it, and priorities,
+switches and caps keep their effect on what waits. A tick is one READ COMMITTED transaction: it dispatches what it
+chose, or nothing.
+"""
+
+from __future__ import annotations
+
+import random as random_numbers
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from interlock import failpoints
+from interlock.dispatch.dispatch_jobs import dispatch_jobs, dispatch_one_by_one
+from interlock.dispatch.select import select
+from interlock.dispatch.submit import RemoteDispatch
+from interlock.observe.events.work import DispatchTicked, EntryRefused, WorkDispatched
+from interlock.runtime.clock import DatabaseClock
+from interlock.runtime.loop import IMMEDIATELY
+from interlock.store.dispatching import Dispatching
+from interlock.store.fault import is_passing
+from interlock.store.line import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from uuid import UUID
+
+    from interlock.dispatch.apply_capacity_limits import Skipped
+    from interlock.dispatch.dispatch_jobs import Unfit
+    from interlock.dispatch.select import Selection
+    from interlock.dispatch.settings import DispatchSettings
+    from interlock.dispatch.submitters.protocol import LocalSubmitter, Submitter
+    from interlock.model.work import Dispatched
+    from interlock.observe.bus import Emit
+    from interlock.runtime.clock import Clock
+    from interlock.store.connection import Connection
+    from interlock.store.database import Database
+
+ONE_BATCH = 100
+READY_BATCH = 1000
+SHORTEST_SLEEP = timedelta(milliseconds=5)
+CONTENDED_PAUSE = timedelta(milliseconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchCycle:
+    """What one tick did, and how long to sleep now."""
+
+    sleep: timedelta
+    dispatched: Sequence[Dispatched] = ()
+    skipped: Sequence[Skipped] = ()
+    lost: int = 0
+    refused: int = 0
+    submitted: int = 0
+    failed_submits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What the transaction did, to be told once it is committed."""
+
+    selection: Selection | None = None
+    dispatched: Sequence[Dispatched] = ()
+    unfit: Sequence[Unfit] = ()
+    more_ready: bool = False
+    until_ready: timedelta | None = None
+
+
+class JobDispatcher:
+    name = "dispatch"
+
+    def __init__(
+        self,
+        database: Database,
+        settings: DispatchSettings,
+        *,
+        trains: Callable[[], Collection[str]],
+        free_slots: Callable[[], int],
+        local: LocalSubmitter,
+        emit: Emit,
+        server: Callable[[], UUID | None] = lambda: None,
+        remote: Sequence[Submitter] = (),
+        clock: Clock | None = None,
+        random: Callable[[], float] = random_numbers.random,
+    ) -> None:
+        self._database, self._settings, self._emit, self._random = database, settings, emit, random
+        self._trains, self._free_slots, self._local = trains, free_slots, local
+        self._clock = clock or DatabaseClock()
+        self._dispatching, self._line = Dispatching(database.sql), Line(database, "dispatch")
+        self._routed = frozenset(train for submitter in remote for train in submitter.trains)
+        self._remote = [
+            RemoteDispatch(database, settings, submitter, server=server, emit=emit, clock=self._clock)
+            for submitter in remote
+        ]
+
+    async def run(self) -> timedelta:
+        """One tick, for the loop: answers how long to sleep."""
+        return (await self.tick()).sleep
+
+    async def close(self) -> None:
+        """Let go of the connection that the ticks share."""
+        await self._line.close()
+
+    async def tick(self) -> DispatchCycle:
+        began = time.monotonic()
+        findings = await self._dispatch_isolated()
+        if findings.dispatched:
+            await self._local.committed(findings.dispatched)
+        submitted = [await remote.cycle() for remote in self._remote]
+        cycle = DispatchCycle(
+            sleep=self._sleep(findings, contended=any(each.contended for each in submitted)),
+            dispatched=findings.dispatched,
+            skipped=findings.selection.verdict.skipped if findings.selection else (),
+            lost=findings.selection.lost if findings.selection else 0,
+            refused=len(findings.unfit),
+            submitted=sum(each.taken for each in submitted),
+            failed_submits=sum(each.failed for each in submitted),
+        )
+        self._report(cycle, findings.unfit, took=timedelta(seconds=time.monotonic() - began))
+        return cycle
+
+    async def _dispatch_isolated(self) -> _Findings:
+        """The tick; if the data of one entry breaks it, once more entry by entry."""
+        try:
+            return await self._dispatch(one_by_one=False)
+        except Exception as error:
+            if is_passing(error):
+                raise
+            return await self._dispatch(one_by_one=True)
+
+    async def _dispatch(self, *, one_by_one: bool) -> _Findings:
+        async with self._line.connection() as conn, self._database.tick_on(conn):
+            findings = await self._cycle(conn, one_by_one=one_by_one)
+            await failpoints.reach("dispatch.before_commit")
+        return findings
+
+    async def _cycle(self, conn: Connection, *, one_by_one: bool) -> _Findings:
+        now, free = self._clock.injected(), max(self._free_slots(), 0)
+        ready = await self._dispatching.make_ready(conn, limit=READY_BATCH, now=now)
+        most = free + (self._settings.max_queued_jobs_per_cycle or ONE_BATCH)
+        trains = [train for train in self._trains() if train not in self._routed]
+        lanes, waiting = await self._dispatching.lanes(conn, trains, most_waiting=most)
+        room = self._room(free, most - waiting)
+        if not lanes or room <= 0:
+            ahead = await self._dispatching.time_to_next_ready(conn, now=now)
+            return _Findings(more_ready=ready == READY_BATCH, until_ready=ahead)
+        selection = await select(conn, self._dispatching, lanes, self._settings, room=room)
+        chosen, unfit = selection.verdict.chosen, list["Unfit"]()
+        if one_by_one:
+            done, unfit = await dispatch_one_by_one(conn, self._dispatching, self._database.sql, chosen, now=now)
+        else:
+            done = await dispatch_jobs(conn, self._dispatching, chosen, now=now)
+        # Whoever dispatched something looks again at once, and asks then: it would cost this work a round trip.
+        ahead = None if done else await self._dispatching.time_to_next_ready(conn, now=now)
+        return _Findings(selection, done, unfit, ready == READY_BATCH, ahead)
+
+    def _room(self, free: int, ahead: int) -> int:
+        """How many may go now: never further ahead than the worker, and a cycle beyond its limit only into slots."""
+        limit = self._settings.max_queued_jobs_per_cycle
+        return ahead if limit is None else min(ahead, max(limit, free))
+
+    def _sleep(self, findings: _Findings, *, contended: bool) -> timedelta:
+        """At once while there is more to do; in a moment where another dispatcher was faster; else until a notice."""
+        selection = findings.selection
+        if findings.more_ready or findings.dispatched:
+            return IMMEDIATELY
+        if contended or (selection is not None and (selection.contended or selection.lost)):
+            return CONTENDED_PAUSE * self._random()
+        longest = self._settings.job_dispatcher_polling_interval
+        ahead = findings.until_ready
+        return longest if ahead is None else max(SHORTEST_SLEEP, min(ahead, longest))
+
+    def _report(self, cycle: DispatchCycle, unfit: Sequence[Unfit], *, took: timedelta) -> None:
+        for done in cycle.dispatched:
+            self._emit(
+                WorkDispatched(
+                    execution_id=done.execution_id,
+                    train=done.train,
+                    manifest=done.manifest,
+                    attempt=done.attempt,
+                    entry_id=done.entry_id,
+                )
+            )
+        for each in unfit:
+            self._emit(EntryRefused(entry_id=each.entry_id, train=each.refused.train, error=each.error))
+        if cycle.dispatched or cycle.lost or cycle.skipped:
+            self._emit(
+                DispatchTicked(dispatched=len(cycle.dispatched), skipped=len(cycle.skipped), lost=cycle.lost, took=took)
+            )
