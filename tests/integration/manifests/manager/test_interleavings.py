@@ -1,0 +1,214 @@
+"""Interleavings that break the obvious version, forced by failpoints; each with a control without its guard."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from interlock import failpoints
+from interlock.observe.events.manifest import ManifestsSkippedCycle
+from interlock.store.manifest import Manifests
+from interlock.store.sql import Catalog, compile_statement
+from tests.harness.waiting import eventually
+from tests.integration.manifests.manager.test_passes import manual_successes
+from tests.integration.manifests.manager.world import HOUR
+
+CHANGED = (
+    ("manifest/hold", "where m.next_run_at = read.marker", ""),
+    ("manifest/block", "      not m.enabled\n", "      true\n"),
+    ("manifest/queue", "parent.last_success_execution_id is distinct from w.consumed", "false"),
+    ("manifest/lay_down", "parent.last_success_execution_id is distinct from read.parent_success_id", "false"),
+)
+
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+class Without(Catalog):
+    """The statements, with the guards of some taken out."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__("interlock")
+        self._changes = {name: (old, new) for name, old, new in CHANGED if name in names}
+
+    def __getitem__(self, name):
+        statement = super().__getitem__(name)
+        if name not in self._changes:
+            return statement
+        old, new = self._changes[name]
+        assert old in statement.asyncpg, f"{name} has no such guard"
+        text = statement.asyncpg.replace(old, new)
+        for number, parameter in reversed(list(enumerate(statement.parameters, 1))):
+            text = text.replace(f"${number}", f":{parameter}")
+        return compile_statement(name, text, self.schema)
+
+
+@asynccontextmanager
+async def paused_at(world, failpoint: str, *without: str):
+    """A cycle that stands still at the failpoint while the block runs, and ends when it ends."""
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        reached.set()
+        await go.wait()
+
+    manager = world.manager()
+    manager._manifests = Manifests(Without(*without))
+    failpoints.arm(failpoint, wait)
+    cycle = asyncio.create_task(manager.tick())
+    try:
+        await asyncio.wait_for(reached.wait(), 10)
+        failpoints.disarm(failpoint)
+        yield cycle
+    finally:
+        go.set()
+        await cycle
+
+
+async def test_who_does_not_lead_skips_the_cycle_without_waiting(world):
+    await world.manifest("m")
+    async with paused_at(world, "manifests.loaded"):
+        cycle = await asyncio.wait_for(world.tick(), 2)
+        assert (cycle.led, cycle.due) == (False, 0)
+        assert len(world.of(ManifestsSkippedCycle)) == 1
+    assert len(await world.entries()) == 1
+
+
+async def operator_reschedules(world, manifest: int) -> None:
+    await world.conn.execute(
+        "UPDATE interlock.manifest SET planned_at = $2, next_run_at = $2 WHERE id = $1", manifest, world.now + 5 * HOUR
+    )
+
+
+async def test_a_marker_that_was_set_during_the_tick_survives(world):
+    manifest = await world.manifest("m")
+    async with paused_at(world, "manifests.before_create"):
+        await operator_reschedules(world, manifest)
+    row = await world.row(manifest)
+    assert row["next_run_at"] == row["planned_at"] == world.now + 5 * HOUR
+    assert await world.entries(manifest) == []
+
+
+async def test_control_without_the_compare_and_set_the_marker_is_lost(world):
+    manifest = await world.manifest("m")
+    async with paused_at(world, "manifests.before_create", "manifest/hold"):
+        await operator_reschedules(world, manifest)
+    row = await world.row(manifest)
+    assert (row["next_run_at"], row["planned_at"]) == (None, world.now + HOUR)
+
+
+async def woken_while_running(world):
+    """A child that runs, and is woken by another success of its parent."""
+    parent = await world.manifest("parent", planned_at=None)
+    child = await world.dependent("child", parent)
+    await manual_successes(world, parent)
+    await world.tick()
+    [entry] = await world.entries(child)
+    running = await world.start(entry["id"])
+    await manual_successes(world, parent)
+    return child, running
+
+
+async def test_a_run_that_ends_between_load_and_write_keeps_its_marker_though_the_value_is_the_same(world):
+    child, running = await woken_while_running(world)
+    async with paused_at(world, "manifests.before_create"):
+        await world.end(running)
+    assert (await world.row(child))["next_run_at"] is not None
+    assert (await world.tick()).queued == 1
+
+
+async def test_control_without_the_second_look_that_run_is_lost(world):
+    child, running = await woken_while_running(world)
+    async with paused_at(world, "manifests.before_create", "manifest/block"):
+        await world.end(running)
+    assert (await world.row(child))["next_run_at"] is None
+    assert (await world.tick()).queued == 0
+
+
+async def succeed_again_during_the_tick(world, *without: str) -> int:
+    parent = await world.manifest("parent", planned_at=None)
+    child = await world.dependent("child", parent)
+    await manual_successes(world, parent)
+    async with paused_at(world, "manifests.before_create", *without):
+        await manual_successes(world, parent)
+    return child
+
+
+async def test_a_success_that_comes_while_the_one_before_is_queued_is_not_lost(world):
+    child = await succeed_again_during_the_tick(world)
+    while (await world.tick()).due:
+        pass
+    await world.run_next(child)
+    assert (await world.tick()).queued == 1
+    first, second = await world.entries(child)
+    assert int(second["fire_key"]) > int(first["fire_key"])
+
+
+async def test_control_without_the_look_at_the_parent_that_success_is_lost(world):
+    """The marker has the same value after both successes, so that the compare-and-set alone sees no difference."""
+    child = await succeed_again_during_the_tick(world, "manifest/queue")
+    while (await world.tick()).due:
+        pass
+    await world.run_next(child)
+    assert (await world.tick()).queued == 0
+
+
+async def woken_for_nothing(world, *without: str) -> int:
+    parent = await world.manifest("parent", planned_at=None)
+    child = await world.dependent("child", parent, planned_at=world.now)
+    async with paused_at(world, "manifests.before_create", *without):
+        await manual_successes(world, parent)
+    return child
+
+
+async def test_a_first_success_during_the_tick_wakes_the_child(world):
+    child = await woken_for_nothing(world)
+    assert (await world.tick()).queued == 1
+    assert len(await world.entries(child)) == 1
+
+
+async def test_control_without_the_look_at_the_parent_the_first_success_is_lost(world):
+    await woken_for_nothing(world, "manifest/lay_down")
+    assert (await world.tick()).queued == 0
+
+
+async def test_a_manifest_that_somebody_holds_is_left_to_the_next_cycle(world):
+    held, free = await world.manifest("held"), await world.manifest("free")
+    async with world.conn.transaction():
+        await world.conn.execute("SELECT FROM interlock.manifest WHERE id = $1 FOR UPDATE", held)
+        cycle = await asyncio.wait_for(world.tick(), 3)
+        assert cycle.queued == 1
+        assert cycle.sleep < timedelta(seconds=1)
+    assert [entry["manifest_id"] for entry in await world.entries()] == [free]
+    assert (await world.tick()).queued == 1
+
+
+async def test_a_settle_waits_for_the_tick_and_then_sets_the_marker(world):
+    """The tick holds the manifest; what ends in the meantime finds it blocked no more when the tick has committed."""
+    child, running = await woken_while_running(world)
+    async with paused_at(world, "manifests.held"):
+        settling = asyncio.create_task(world.end(running))
+        await eventually(lambda: world.conn.fetchval(WAITING))
+    await settling
+    assert (await world.row(child))["next_run_at"] is not None
+    assert (await world.tick()).queued == 1
+
+
+@pytest.mark.parametrize("failpoint", ["manifests.loaded", "manifests.held", "manifests.before_commit"])
+async def test_a_cycle_that_fails_leaves_nothing(world, failpoint):
+    manifest = await world.manifest("m")
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    failpoints.arm(failpoint, fail)
+    with pytest.raises(ZeroDivisionError):
+        await world.tick()
+    failpoints.disarm()
+    assert await world.entries() == []
+    assert (await world.row(manifest))["next_run_at"] == world.now
+    assert world.events == []
+    assert (await world.tick()).queued == 1
