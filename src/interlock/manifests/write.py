@@ -104,9 +104,9 @@ class Writer:
             return False
         await self._rows.insert(conn, map(self._new_row, new), app=self._app, origin=self._origin)
         dependents = [self._ids[d.external_id] for d in new if isinstance(d.schedule, Dependent)]
-        if dependents:
-            await self._rows.wake_dependents(conn, dependents, now=self._now)
-            await self._rows.mark(conn, dependents)
+        woken = await self._rows.wake_dependents(conn, dependents, now=self._now) if dependents else []
+        if woken:
+            await self._rows.mark(conn, woken)
         return True
 
     def _new_row(self, declaration: ManifestDeclaration) -> Columns:

@@ -99,9 +99,10 @@ class DeclaredManifests:
         for batch in batches(changes):
             await self._sql["declaration/change"].execute(conn, changes=batch, app=app, origin=origin)
 
-    async def wake_dependents(self, conn: Connection, ids: Sequence[int], *, now: datetime | None) -> None:
-        """Plan those whose parent has a success that they have not consumed."""
-        await self._sql["declaration/wake_dependents"].execute(conn, ids=ids, now=now)
+    async def wake_dependents(self, conn: Connection, ids: Sequence[int], *, now: datetime | None) -> list[int]:
+        """Plan those whose parent has a success that they have not consumed; answers their ids."""
+        rows = await self._sql["declaration/wake_dependents"].fetch(conn, ids=ids, now=now)
+        return [row["id"] for row in rows]
 
     async def mark(self, conn: Connection, ids: Sequence[int]) -> bool:
         """Set the markers of rows that are held; answers whether one of them has something to wait for."""

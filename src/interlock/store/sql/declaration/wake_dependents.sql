@@ -7,3 +7,4 @@ where child.id = any(:ids::bigint[])
   and parent.id = child.parent_id
   and parent.last_success_execution_id is distinct from child.consumed_execution_id
   and parent.last_success_execution_id is not null
+returning child.id
