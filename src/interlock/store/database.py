@@ -138,8 +138,9 @@ class Database:
         import asyncpg  # noqa: PLC0415  the driver loads on first use
 
         async with self._reachable():
+            # No smallest size: during an outage the driver would try to restore it, and log a traceback every time.
             return await asyncpg.create_pool(
-                self._dsn, min_size=1, max_size=self.settings.pool_size, **self._options("interlock")
+                self._dsn, min_size=0, max_size=self.settings.pool_size, **self._options("interlock")
             )
 
     def _options(self, application: str) -> dict[str, Any]:

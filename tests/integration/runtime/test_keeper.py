@@ -25,6 +25,7 @@ from tests.harness.waiting import eventually
 from tests.integration.runtime.conftest import LEASE, SHORT, left
 
 THREE_LEASES = 3 * LEASE
+KEEP_STEADY = "UPDATE interlock.server SET lease_until = now() + interval '1 min', renewed_at = now() WHERE id = $1"
 
 
 def keeper_threads() -> list[threading.Thread]:
@@ -61,7 +62,7 @@ async def judged_from_a_thread(house, keeper, during) -> set:
         servers = Servers(database.sql)
         async with database.connection() as conn:
             while not done.is_set():
-                await conn.execute("UPDATE interlock.server SET lease_until = now() + '1 min' WHERE id = $1", keeper)
+                await conn.execute(KEEP_STEADY, keeper)
                 lost.update(one.id for one in await servers.mark_lost(conn, keeper))
                 await asyncio.sleep(0.05)
         await database.close()
