@@ -344,8 +344,7 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
         )
 
     def _seeding_component(self, database: Database, keeper: Keeper) -> SeedingComponent:
-        interval = self.settings.upkeep.cleanup_interval
-        return SeedingComponent(self._seeding(database, keeper), interval=interval, emit=self.events.emit)
+        return SeedingComponent(self._seeding(database, keeper), emit=self.events.emit)
 
     def _seeding(self, database: Database, keeper: Keeper) -> Seeding:
         return Seeding(

@@ -8,7 +8,6 @@ from interlock.errors import UnknownManifest
 from interlock.manifests.graph import refuse_cycle
 from interlock.manifests.write import Writer
 from interlock.model.manifest import Origin
-from interlock.runtime.clock import DatabaseClock
 from interlock.store.declaration import DeclaredManifests, declaring
 from interlock.store.manifest_group import ManifestGroups
 from interlock.store.notify import notify_in
@@ -24,16 +23,15 @@ Outcome = Literal["created", "changed", "unchanged"]
 
 
 async def put_manifest(
-    database: Database, declaration: ManifestDeclaration, *, app: str | None, clock: Clock | None = None
+    database: Database, declaration: ManifestDeclaration, *, app: str | None, clock: Clock
 ) -> Outcome:
     """Create the manifest, or change what is said of it differently."""
-    now = (clock or DatabaseClock()).injected()
     rows, groups = DeclaredManifests(database.sql), ManifestGroups(database.sql)
 
     async def work(conn: Connection) -> Written:
         await _refuse_bad_parent(conn, rows, declaration)
         ids = {name: row.id for name, row in (await groups.ensure(conn, [declaration.group])).items()}
-        at = await rows.now(conn, now)
+        at = await rows.now(conn, clock.injected())
         written = await Writer(rows, app=app, origin=Origin.RUNTIME, groups=ids, now=at).write(conn, [declaration])
         if written.planned:
             await notify_in(conn, database, ["manifest"])

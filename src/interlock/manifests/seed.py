@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from interlock.trains.registry import AnyTrain
 
 TRAINS_ARE_FORGOTTEN_AFTER = timedelta(days=30)
+LOOK_AT_ONESELF = timedelta(seconds=2)
+"""How soon a server notices that it goes by a new id; nothing is asked of the database for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,13 @@ class Seeding:
         self._rows, self._groups = DeclaredManifests(database.sql), ManifestGroups(database.sql)
         self._trains = AnnouncedTrains(database.sql)
         self._announced: UUID | None = None
+        self._prune_at = 0.0
 
     async def seed(self) -> Seeded:
         """Write what code declares; only what it declares differently than before changes anything."""
         server = self._server()
         seeded = await declaring(self._database, lambda conn: self._seed(conn, server))
-        self._announced = server
+        self._announced, self._prune_at = server, self._next_pruning()
         self._emit(
             ManifestsSeeded(
                 created=seeded.created,
@@ -92,6 +95,7 @@ class Seeding:
     async def prune(self) -> tuple[str, ...]:
         """Delete what no live server of the app declares any more, and groups that nobody uses."""
         pruned = await declaring(self._database, self._prune)
+        self._prune_at = self._next_pruning()
         self._tell_of(pruned)
         return pruned
 
@@ -99,13 +103,16 @@ class Seeding:
         """A server that was marked lost seeds again: others may have pruned what it alone declares."""
         if self._server() not in (None, self._announced):
             await self.seed()
-        elif self._may_prune:
+        elif self._may_prune and self._clock.monotonic() >= self._prune_at:
             await self.prune()
-        return self._interval
+        return min(self._interval, LOOK_AT_ONESELF)
 
     @property
     def _may_prune(self) -> bool:
         return self._prunes and self._app is not None and self._announced is not None
+
+    def _next_pruning(self) -> float:
+        return self._clock.monotonic() + self._interval.total_seconds()
 
     async def _seed(self, conn: Connection, server: UUID | None) -> Seeded:
         now = await self._rows.now(conn, self._clock.injected())
@@ -158,8 +165,8 @@ def _train_row(train: AnyTrain, groups: GroupChanges) -> Columns:
 class SeedingComponent(LoopComponent):
     """Seeds before anything that is started later runs, and goes on pruning."""
 
-    def __init__(self, seeding: Seeding, *, interval: timedelta, emit: Emit) -> None:
-        super().__init__(Loop(seeding.name, seeding.tick, emit=emit, first_delay=interval))
+    def __init__(self, seeding: Seeding, *, emit: Emit) -> None:
+        super().__init__(Loop(seeding.name, seeding.tick, emit=emit, first_delay=LOOK_AT_ONESELF))
         self._seeding = seeding
 
     async def start(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from interlock.manifests.put import put_manifest
+from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.portal import portal
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from interlock.manifests.put import Outcome
     from interlock.manifests.refs import Group, ManifestRef, ManifestRefs
     from interlock.model.schedule import Cron, Every, Once
+    from interlock.runtime.clock import Clock
     from interlock.store.database import Database
     from interlock.trains.bound import Bound
     from interlock.trains.declare import DeclareChain, DeclareTrain
@@ -25,6 +27,7 @@ class DeclaringApp:
     """Declarations do no I/O, are checked at the call and refused once a server of the app has started."""
 
     declarations: Declarations
+    clock: Clock = DatabaseClock()
 
     @property
     def train(self) -> DeclareTrain:
@@ -79,7 +82,7 @@ class DeclaringApp:
     ) -> Outcome:
         """Write a manifest now, at run time; it is never pruned. With `parent` it runs after that one."""
         declaration = self.declarations.describe(external_id, bound, when, parent=parent, dormant=dormant, **options)
-        return await put_manifest(await self.adatabase(), declaration, app=self._app_name)
+        return await put_manifest(await self.adatabase(), declaration, app=self._app_name, clock=self.clock)
 
     def put_schedule(
         self,

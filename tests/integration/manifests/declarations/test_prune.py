@@ -27,7 +27,7 @@ async def test_a_deploy_removes_what_it_no_longer_declares_once_the_old_servers_
     assert (await seeding.seed()).pruned == ()
     assert await world.manifests() == ["added", "dropped", "kept"]
     await world.end(old)
-    await seeding.tick()
+    await seeding.prune()
     assert await world.manifests() == ["added", "kept"]
     assert [event.external_id for event in world.events if isinstance(event, ManifestPruned)] == ["dropped"]
 
@@ -181,7 +181,14 @@ async def test_a_server_forgets_the_declarations_of_servers_that_ended(world):
     assert [row[0] for row in await world.conn.fetch("SELECT server_id FROM interlock.declaration")] == [last]
 
 
-async def test_the_next_look_comes_after_the_interval(world):
-    seeding = world.seeding(declaring(world, "a"), await world.register(), interval=timedelta(seconds=7))
-    assert await seeding.tick() == timedelta(seconds=7)
-    assert await world.manifests() == ["a"]
+async def test_a_running_server_prunes_at_its_interval_and_not_at_every_look(world):
+    old, server = await world.start(declaring(world, "a", "b")), await world.register()
+    patient = world.seeding(declaring(world, "b"), server)
+    hasty = world.seeding(declaring(world, "b"), server, interval=timedelta(0))
+    for seeding in (patient, hasty):
+        assert await seeding.tick() <= timedelta(seconds=2)
+    await world.end(old)
+    await patient.tick()
+    assert await world.manifests() == ["a", "b"]
+    await hasty.tick()
+    assert await world.manifests() == ["b"]
