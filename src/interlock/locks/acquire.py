@@ -72,6 +72,8 @@ class Acquirer:
 
     async def release(self, lease: Lease) -> bool:
         self._keeper.drop(lease)
+        if lease.lost and (told := lease.tell_loss()):
+            self._emit(told)
         released = False
         try:
             async with self._in_time(lease.ttl):

@@ -16,7 +16,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from interlock.locks.deadline import clock
-from interlock.observe.events.lock import SlotHeldLong, SlotLost, SlotRenewalFailed
+from interlock.locks.lease import UNKNOWN
+from interlock.observe.events.lock import SlotHeldLong, SlotRenewalFailed
 from interlock.runtime.loop import Loop
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class LockKeeper:
                 each.lease.renewed(asked, remaining, before.ttl)
                 each.due = asked + before.ttl.total_seconds() / _PARTS
             else:
-                self._lose(each, "the lock service does not know it any more")
+                self._lose(each, UNKNOWN)
 
     async def _failed(self, due: Sequence[_Kept], error: Exception) -> None:
         self._failures += 1
@@ -155,19 +156,18 @@ class LockKeeper:
     def _look_after(self, kept: Sequence[_Kept]) -> None:
         for each in kept:
             if each.lease.lost:
-                self._lose(each, "it was not renewed in time")
+                self._lose(each)
             elif each.warn_at is not None and each.warn_at <= clock() and each.lease.token in self._kept:
                 each.warn_at, lease = None, each.lease
                 self._emit(SlotHeldLong(name=lease.name, slot=lease.slot, held_for=lease.held_for))
 
-    def _lose(self, kept: _Kept, reason: str) -> None:
+    def _lose(self, kept: _Kept, reason: str | None = None) -> None:
         lease = kept.lease
         if self._kept.pop(lease.token, None) is None or lease.ended:
             return
-        lease.declare_lost()
-        self._emit(
-            SlotLost(name=lease.name, slot=lease.slot, fence=lease.fence, held_for=lease.held_for, reason=reason)
-        )
+        lease.declare_lost(*([reason] if reason else []))
+        if told := lease.tell_loss():
+            self._emit(told)
 
     async def _part(self) -> None:
         with self._guard:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 from interlock.errors import LeaseLost
 from interlock.locks.deadline import clock, deadline
 from interlock.model.lease import Held
+from interlock.observe.events.lock import SlotLost
 from interlock.runtime.portal import portal
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from interlock.model.lease import Grant, SlotRequest
 
+UNKNOWN = "the lock service does not know it any more"
 OnLost = Literal["cancel", "mark"]
 
 
@@ -57,6 +59,7 @@ class Lease:
         self._deadline = deadline(asked, grant.remaining)
         self._custodian, self._on_lost = custodian, on_lost
         self._lost = self._ended = False
+        self._untold, self._reason = [True], "it was not renewed in time"
         self._watchers: list[Callable[[], None]] = []
         self._canceller: _Canceller | None = None
         self._pid = os.getpid()
@@ -100,7 +103,7 @@ class Lease:
         """Hold on for `ttl` from now; raises `LeaseLost` if it is lost, and never takes the slot again."""
         self.ensure()
         if not await self._custodian.extend(self, ttl or self.ttl):
-            self.declare_lost()
+            self.declare_lost(UNKNOWN)
         self.ensure()
 
     def extend(self, ttl: timedelta | None = None) -> None:
@@ -129,14 +132,23 @@ class Lease:
         if asked >= self._answered:
             self._answered, self.ttl, self._deadline = asked, ttl, deadline(asked, remaining)
 
-    def declare_lost(self) -> bool:
-        """From any thread; True the first time."""
+    def declare_lost(self, reason: str = "it was not renewed in time") -> None:
+        """From any thread."""
         if self._ended:
-            return False
+            return
+        if not self._lost:
+            self._reason = reason
         self._lost, watchers, self._watchers = True, self._watchers, []
         for watcher in watchers:
             watcher()
-        return bool(watchers)
+
+    def tell_loss(self) -> SlotLost | None:
+        """The event to emit, for the first who asks: the keeper and the holder may find out at the same time."""
+        try:
+            self._untold.pop()
+        except IndexError:
+            return None
+        return SlotLost(name=self.name, slot=self.slot, fence=self.fence, held_for=self.held_for, reason=self._reason)
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call this when the lease is declared lost, from the thread that found out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidSetting, LockServiceUnavailable, LockTaken
 from interlock.locks.acquire import Acquirer
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from interlock.locks.transaction import TransactionHolds
     from interlock.model.lease import Holder, SlotInTransaction
     from interlock.observe.bus import Emit
-    from interlock.store.connection import Connection
 
 _HEALTH_SLOTS = 16  # checks of one server that may overlap without reporting trouble
 _HEALTH_TTL = timedelta(seconds=5)
@@ -105,13 +104,21 @@ class Locks:
         )
         return portal.call(self._take, wish)
 
-    async def ahold_in(self, conn: Connection, name: str, slots: int = 1) -> SlotInTransaction:
-        """Hold a slot until the transaction of this PostgreSQL connection ends; raises `LockTaken`, never waits."""
+    async def ahold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
+        """Hold a slot until the transaction of a PostgreSQL connection ends; raises `LockTaken`, never waits."""
+        return _taken(await self._in_transactions().take(conn, name, slots), name, slots)
+
+    def hold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
+        """The blocking twin of `ahold_in`."""
+        return _taken(self._in_transactions().take_blocking(conn, name, slots), name, slots)
+
+    async def atry_hold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction | None:
+        """The same as `ahold_in`, with None instead of `LockTaken`."""
         return await self._in_transactions().take(conn, name, slots)
 
-    async def atry_hold_in(self, conn: Connection, name: str, slots: int = 1) -> SlotInTransaction | None:
-        """The same, with None instead of `LockTaken`."""
-        return await self._in_transactions().try_take(conn, name, slots)
+    def try_hold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction | None:
+        """The blocking twin of `atry_hold_in`."""
+        return self._in_transactions().take_blocking(conn, name, slots)
 
     async def aholders(self, name: str | None = None) -> list[Holder]:
         """Who holds which slot, of one name or of all."""
@@ -195,3 +202,9 @@ class Locks:
 
 def _since(began: float) -> timedelta:
     return timedelta(seconds=time.monotonic() - began)
+
+
+def _taken(found: SlotInTransaction | None, name: str, slots: int) -> SlotInTransaction:
+    if found is None:
+        raise LockTaken(name=name, slots=slots)
+    return found

@@ -8,11 +8,14 @@ rows that the user's transaction inserted would be invisible to all others until
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from interlock.errors import InvalidSetting, LockTaken
+from interlock.errors import InvalidOption, InvalidSetting
 from interlock.locks.options import checked_slots
-from interlock.store.lock_slot import LockSlots
+from interlock.runtime.portal import portal
+from interlock.store.adapters.choose import adapt, adapt_blocking
+from interlock.store.adapters.protocol import run, run_blocking
+from interlock.store.lock_slot import MISSING, LockSlots, Missing
 from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from interlock.locks.settings import LockSettings
     from interlock.model.lease import SlotInTransaction
-    from interlock.store.connection import Connection
+    from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter, Steps
     from interlock.store.database import Database
 
 
@@ -29,31 +32,58 @@ class TransactionHolds:
         self._settings, self._namespace, self._database = settings, namespace, database
         self._prepared: set[tuple[str, int]] = set()
 
-    async def take(self, conn: Connection, name: str, slots: int) -> SlotInTransaction:
-        """The slot, or `LockTaken`; it never waits."""
-        found = await self.try_take(conn, name, slots)
-        if found is None:
-            raise LockTaken(name=name, slots=slots)
-        return found
+    async def take(self, conn: Any, name: str, slots: int) -> SlotInTransaction | None:
+        """The slot, or None if every one is taken; it never waits."""
+        adapter = adapt(conn)
+        self._check(name, slots)
+        steps = self._steps(await self._rows(), name, slots)
+        if (name, slots) not in self._prepared:
+            await self._prepare(name, slots)
+        found = await run(adapter, steps)
+        if found is MISSING:  # nobody held the name for a day, and its rows went
+            await self._prepare(name, slots)
+            found = await run(adapter, self._steps(await self._rows(), name, slots))
+        return _held(found, adapter)
 
-    async def try_take(self, conn: Connection, name: str, slots: int) -> SlotInTransaction | None:
-        self._refuse_other_services()
+    def take_blocking(self, conn: Any, name: str, slots: int) -> SlotInTransaction | None:
+        """The blocking twin of `take`, for connections whose calls block."""
+        adapter = adapt_blocking(conn)
+        self._check(name, slots)
+        rows = portal.call(self._rows)
+        if (name, slots) not in self._prepared:
+            portal.call(self._prepare, name, slots)
+        found = run_blocking(adapter, self._steps(rows, name, slots))
+        if found is MISSING:
+            portal.call(self._prepare, name, slots)
+            found = run_blocking(adapter, self._steps(rows, name, slots))
+        return _held(found, adapter)
+
+    def _steps(self, rows: LockSlots, name: str, slots: int) -> Steps[SlotInTransaction | Missing | None]:
+        start = random.randrange(slots)  # noqa: S311  it spreads load; nothing secret hangs on it
+        return rows.lock_in_transaction(name, slots, start)
+
+    async def _rows(self) -> LockSlots:
+        return LockSlots((await self._database()).sql, self._namespace)
+
+    async def _prepare(self, name: str, slots: int) -> None:
+        database = await self._database()
+        async with database.connection() as own:
+            await LockSlots(database.sql, self._namespace).prepare(own, name, slots)
+        self._prepared.add((name, slots))
+
+    def _check(self, name: str, slots: int) -> None:
         checked_name("name", name)
         checked_slots(slots)
-        database = await self._database()
-        rows = LockSlots(database.sql, self._namespace)
-        if (name, slots) in self._prepared and (held := await self._locked(rows, conn, name, slots)):
-            return held
-        async with database.connection() as own:
-            await rows.prepare(own, name, slots)
-        self._prepared.add((name, slots))
-        return await self._locked(rows, conn, name, slots)
-
-    async def _locked(self, rows: LockSlots, conn: Connection, name: str, slots: int) -> SlotInTransaction | None:
-        start = random.randrange(slots)  # noqa: S311  it spreads load; nothing secret hangs on it
-        return await rows.hold_in_transaction(conn, name, slots, start)
-
-    def _refuse_other_services(self) -> None:
         if self._settings.lock_backend != "postgres":
             expected = "'postgres': a row lock is invisible to those who hold the same name in another lock service"
             raise InvalidSetting(setting="lock_backend", found=self._settings.lock_backend, expected=expected)
+
+
+def _held(
+    found: SlotInTransaction | Missing | None, adapter: AsyncAdapter | BlockingAdapter
+) -> SlotInTransaction | None:
+    """Asked afterwards: with some drivers the first statement is what opens the transaction."""
+    if not adapter.in_transaction:
+        expected = "a connection with an open transaction: without one the hold would end at once"
+        raise InvalidOption(option="conn", found="no open transaction", expected=expected)
+    return None if isinstance(found, Missing) else found

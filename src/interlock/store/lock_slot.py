@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from interlock.errors import DatabaseUnavailable, LockServiceUnavailable
 from interlock.model.lease import Grant, Holder, Peers, Refusal, SlotInTransaction
+from interlock.store.adapters.protocol import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,8 +15,16 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from interlock.model.lease import Held, SlotRequest
+    from interlock.store.adapters.protocol import Steps
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
+
+
+class Missing:
+    """The rows of a name have to be made first."""
+
+
+MISSING = Missing()
 
 
 class LockSlots:
@@ -58,16 +67,13 @@ class LockSlots:
         row = await self._sql["lock_slot/force_release"].fetchrow(conn, namespace=self._namespace, name=name, slot=slot)
         return None if row is None else _holder(row)
 
-    async def hold_in_transaction(
-        self, conn: Connection, name: str, slots: int, start: int
-    ) -> SlotInTransaction | None:
-        """Lock the row of a free slot until this transaction ends; the rows must exist."""
-        row = await self._sql["lock_slot/hold_in_transaction"].fetchrow(
-            conn, namespace=self._namespace, name=name, slots=slots, start=start
-        )
-        if row is None or row["slot"] is None:
-            return None
-        return SlotInTransaction(name=name, slot=row["slot"], fence=row["fence"])
+    def lock_in_transaction(self, name: str, slots: int, start: int) -> Steps[SlotInTransaction | Missing | None]:
+        """Lock the row of a free slot until the user's transaction ends; the rows must exist."""
+        values = {"namespace": self._namespace, "name": name, "slots": slots, "start": start}
+        [row] = yield Call(self._sql["lock_slot/hold_in_transaction"], values)
+        if row["slot"] is not None:
+            return SlotInTransaction(name=name, slot=row["slot"], fence=row["fence"])
+        return MISSING if row["known"] < slots else None
 
     async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[Holder]:
         rows = await self._sql["lock_slot/list"].fetch(conn, namespace=self._namespace, name=name, limit=limit)

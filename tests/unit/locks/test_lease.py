@@ -1,0 +1,396 @@
+"""What a holder can rely on, whatever happens to its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from datetime import timedelta
+
+import pytest
+
+from interlock.errors import InvalidOption, LeaseLost, LockServiceUnavailable, LockTaken
+from interlock.locks.health import HealthState
+from interlock.locks.memory import MemoryLocks
+from interlock.model.lease import Refusal
+from interlock.observe.events.lock import (
+    SlotAcquired,
+    SlotExpired,
+    SlotForceReleased,
+    SlotHeldLong,
+    SlotLost,
+    SlotRefused,
+    SlotReleased,
+    SlotRenewalFailed,
+    SlotsDisagree,
+)
+from tests.harness.waiting import eventually
+
+TTL = timedelta(seconds=0.3)
+
+
+def block(lease, duration):
+    """Nothing else in this thread gets a turn meanwhile."""
+    deadline = time.monotonic() + duration.total_seconds()
+    while time.monotonic() < deadline:
+        lease.ensure()
+
+
+async def hold_until_lost(locks, then) -> None:
+    async with locks.hold("x", ttl=TTL):
+        await then()
+        await asyncio.sleep(30)
+        pytest.fail("the body went on")
+
+
+async def renewals(service, count: int = 3) -> None:
+    """Until the lease would have run out several times if nobody renewed it."""
+    enough = service.extends + 3 * count
+    await eventually(lambda: service.extends >= enough, 20, "renewals")
+
+
+def seen(locks, kind):
+    return [event for event in locks.events if isinstance(event, kind)]
+
+
+async def test_a_hold_is_given_back_at_the_end_of_its_block(locks, service):
+    async with locks.hold("x") as lease:
+        assert (lease.name, lease.slot, lease.owner, lease.lost) == ("x", 0, "one", False)
+        assert await locks.atry_hold("x") is None
+    assert await service.holders() == []
+    assert [type(event) for event in locks.events] == [SlotAcquired, SlotRefused, SlotReleased]
+
+
+async def test_a_hold_is_given_back_when_its_body_raises(locks, service):
+    with pytest.raises(KeyError):
+        async with locks.hold("x"):
+            raise KeyError
+    assert await service.holders() == []
+
+
+def test_the_blocking_form_holds_and_gives_back(service):
+    from interlock.locks.locks import Locks
+    from interlock.runtime.portal import portal
+
+    async def open_backend():
+        return service
+
+    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    try:
+        with locks.hold("x", ttl=TTL) as lease:
+            block(lease, 3 * TTL)
+            assert locks.try_hold("x") is None
+            lease.extend()
+        assert locks.holders() == []
+        with locks.try_hold("x") as lease:
+            assert not lease.lost
+        assert locks.health().state is HealthState.HEALTHY
+    finally:
+        portal.call(locks.aclose)
+        portal.close()
+
+
+async def test_whoever_finds_every_slot_taken_is_told_at_once(locks):
+    async with locks.hold("x"):
+        with pytest.raises(LockTaken, match="'x' is taken"):
+            async with locks.hold("x"):
+                pass
+
+
+async def test_whoever_waits_gets_the_slot_that_becomes_free(locks):
+    lease = await locks.atry_hold("x")
+    waiting = asyncio.create_task(locks.atry_hold("x", wait=5))
+    await eventually(lambda: len(seen(locks, SlotRefused)) > 1, 5, "a second try")
+    assert not waiting.done()
+    await lease.arelease()
+    async with await waiting as got:
+        assert got.fence > lease.fence
+    assert seen(locks, SlotAcquired)[-1].waited > timedelta(0)
+
+
+async def test_whoever_waits_gives_up_in_time(locks):
+    async with locks.hold("x"):
+        began = time.monotonic()
+        assert await locks.atry_hold("x", wait=0.1) is None
+        assert 0.1 <= time.monotonic() - began < 2
+
+
+async def test_a_lease_is_renewed_while_its_holder_blocks_the_event_loop(locks, service):
+    async with locks.hold("x", ttl=TTL) as lease:
+        block(lease, 3 * TTL)
+        assert service.extends >= 3
+    assert seen(locks, SlotLost) == []
+
+
+async def test_control_without_the_keeper_a_blocked_event_loop_loses_the_lease(locks):
+    locks._keeper.keep = lambda *_: None
+    lease = await locks.atry_hold("x", ttl=TTL)
+    with pytest.raises(LeaseLost):
+        block(lease, 3 * TTL)
+
+
+async def test_a_frozen_heartbeat_lets_ensure_raise_before_the_service_gives_the_slot_away(locks, service):
+    locks._keeper.keep = lambda *_: None
+    lease = await locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    while not lease.lost:
+        assert len(await service.holders()) == 1
+        await asyncio.sleep(0.001)
+    with pytest.raises(LeaseLost) as raised:
+        lease.ensure()
+    assert (raised.value.name, raised.value.slot, raised.value.fence) == ("x", 0, lease.fence)
+    assert lease.remaining() == timedelta(0)
+    assert not await lease.arelease()
+
+
+async def test_the_deadline_counts_from_before_the_request_was_sent(open_locks):
+    class Slow(MemoryLocks):
+        async def acquire(self, request):
+            await asyncio.sleep(0.15)
+            return await super().acquire(request)
+
+    lease = await open_locks(Slow()).atry_hold("x", ttl=TTL)
+    assert lease.remaining() <= timedelta(seconds=0.15)
+    await lease.arelease()
+
+
+async def test_a_lost_lease_cancels_the_body_and_is_told_as_such(locks):
+    with pytest.raises(LeaseLost):
+        await hold_until_lost(locks, lambda: locks.aforce_release("x", actor="ada"))
+    assert asyncio.current_task().cancelling() == 0
+    [lost] = seen(locks, SlotLost)
+    assert "does not know it" in lost.reason
+    assert seen(locks, SlotForceReleased)[0].actor == "ada"
+
+
+async def test_without_a_keeper_the_event_loop_itself_cancels_the_body_at_the_deadline(locks):
+    locks._keeper.keep = lambda *_: None
+    with pytest.raises(LeaseLost):
+        async with locks.hold("x", ttl=TTL):
+            await asyncio.sleep(30)
+
+
+async def test_the_users_own_cancellation_stays_one(locks):
+    entered = asyncio.Event()
+
+    async def body():
+        async with locks.hold("x"):
+            entered.set()
+            await asyncio.sleep(30)
+
+    task = asyncio.create_task(body())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_when_both_come_together_the_users_cancellation_wins(locks):
+    entered = asyncio.Event()
+
+    async def body():
+        async with locks.hold("x", ttl=TTL) as lease:
+            entered.set()
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                lease.declare_lost()
+                await asyncio.sleep(0)
+                raise
+
+    task = asyncio.create_task(body())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_timeout_around_the_hold_stays_a_timeout(locks):
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05), locks.hold("x"):
+            await asyncio.sleep(30)
+
+
+async def test_a_body_that_never_noticed_is_told_at_its_end(locks):
+    with pytest.raises(LeaseLost):
+        async with locks.hold("x", ttl=TTL) as lease:
+            lease.declare_lost()
+
+
+async def test_a_lease_that_only_marks_its_loss_leaves_the_body_alone(locks):
+    async with locks.hold("x", ttl=TTL, on_lost="mark") as lease:
+        await locks.aforce_release("x", actor="ada")
+        await eventually(lambda: lease.lost, 5, "the loss")
+    assert not lease.ended or lease.lost
+
+
+async def test_an_outage_shorter_than_the_lease_loses_nothing(locks, service):
+    async with locks.hold("x", ttl=timedelta(seconds=0.6)) as lease:
+        service.down = True
+        await eventually(lambda: seen(locks, SlotRenewalFailed), 5, "a failed renewal")
+        service.down = False
+        count = service.extends
+        await eventually(lambda: service.extends > count, 5, "a renewal")
+        lease.ensure()
+    assert seen(locks, SlotLost) == []
+
+
+async def test_an_outage_longer_than_the_lease_loses_it_after_many_tries(locks, service):
+    async def go_down():
+        service.down = True
+
+    with pytest.raises(LeaseLost):
+        await hold_until_lost(locks, go_down)
+    service.down = False
+    assert len(seen(locks, SlotRenewalFailed)) > 2
+    assert "not renewed in time" in seen(locks, SlotLost)[0].reason
+
+
+async def test_a_slot_that_could_not_be_given_back_is_given_back_later(locks, service):
+    lease = await locks.atry_hold("x")
+    service.down = True
+    assert not await lease.arelease()
+    service.down = False
+
+    async def free():
+        return not await service.holders()
+
+    await eventually(free, 5, "the slot to be free long before its lease ends")
+
+
+async def test_a_slot_that_was_granted_to_a_caller_who_had_gone_does_not_stay_taken(open_locks):
+    class LostAnswer(MemoryLocks):
+        async def acquire(self, request):
+            await super().acquire(request)
+            await asyncio.sleep(30)
+
+    service = LostAnswer()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await open_locks(service).atry_hold("x")
+
+    async def free():
+        return not await service.holders()
+
+    await eventually(free, 5, "the slot to be free long before its lease ends")
+
+
+async def test_a_service_that_does_not_answer_is_an_error_and_not_a_refusal(locks, service):
+    service.down = True
+    with pytest.raises(LockServiceUnavailable):
+        await locks.atry_hold("x")
+    assert (await locks.ahealth()).state is HealthState.UNHEALTHY
+
+
+async def test_a_service_that_hangs_counts_as_one_that_does_not_answer(open_locks):
+    class Hanging(MemoryLocks):
+        async def acquire(self, _):
+            await asyncio.sleep(30)
+
+    with pytest.raises(LockServiceUnavailable, match=r"no answer within 0\.3 s"):
+        await open_locks(Hanging()).atry_hold("x", ttl=TTL)
+
+
+async def test_extending_by_hand_moves_the_deadline_and_changes_the_ttl(locks, service):
+    async with locks.hold("x", ttl=TTL) as lease:
+        await lease.aextend(timedelta(seconds=20))
+        assert lease.remaining() > timedelta(seconds=19)
+        assert lease.ttl == timedelta(seconds=20)
+
+
+async def test_extending_by_hand_what_is_lost_raises(locks):
+    lease = await locks.atry_hold("x", on_lost="mark")
+    await locks.aforce_release("x", actor="ada")
+    with pytest.raises(LeaseLost):
+        await lease.aextend()
+    assert lease.lost
+
+
+async def test_a_released_lease_is_no_permission_any_more(locks):
+    lease = await locks.atry_hold("x")
+    assert await lease.arelease()
+    assert not await lease.arelease()
+    with pytest.raises(LeaseLost):
+        lease.ensure()
+
+
+async def test_a_slot_stays_taken_for_at_least_as_long_as_asked(locks):
+    async with locks.hold("x", at_least=0.2):
+        pass
+    assert await locks.atry_hold("x") is None
+    async with locks.hold("x", wait=5):
+        pass
+    assert seen(locks, SlotExpired) == []
+
+
+async def test_a_lease_held_longer_than_expected_is_told_once(locks, service):
+    async with locks.hold("x", ttl=TTL, warn_after=timedelta(seconds=0.05)) as lease:
+        await eventually(lambda: seen(locks, SlotHeldLong), 5, "the warning")
+        await lease.aextend()
+        await renewals(service)
+    assert len(seen(locks, SlotHeldLong)) == 1
+
+
+async def test_holders_that_disagree_are_both_named_and_once(open_locks, service):
+    ours, theirs = open_locks(service, "ours"), open_locks(service, "theirs")
+    async with theirs.hold("x", slots=2):
+        for _ in range(3):
+            async with ours.hold("x", slots=5):
+                pass
+    [told] = seen(ours, SlotsDisagree)
+    assert (told.owner, told.slots, told.other, told.theirs) == ("ours", 5, "theirs", 2)
+    assert "ours counts 5 slots of x, theirs counts 2; the smaller number binds" in told.message()
+
+
+async def test_a_holder_that_vanished_is_named_by_its_successor(open_locks, service):
+    dead, heir = open_locks(service, "dead"), open_locks(service, "heir")
+    (await dead.atry_hold("x", ttl=TTL)).abandon()
+    async with heir.hold("x", wait=5):
+        pass
+    assert seen(heir, SlotExpired)[0].owner == "dead"
+
+
+async def test_a_lease_that_came_through_a_fork_is_lost_in_the_child_and_kept_in_the_parent(locks, service):
+    async with locks.hold("x", ttl=TTL) as lease:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if lease.lost and not lease.remaining() else 1)
+        assert (await asyncio.to_thread(os.waitpid, child, 0))[1] == 0
+        await renewals(service)
+        lease.ensure()
+
+
+async def test_the_start_of_the_search_is_drawn_anew_each_time(locks):
+    leases = [await locks.atry_hold("x", slots=200) for _ in range(20)]
+    assert len({lease.slot for lease in leases}) == 20
+    assert sorted(lease.slot for lease in leases) != list(range(20))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slots": 0}, {"slots": True}, {"slots": 10_001}, {"ttl": timedelta(milliseconds=1)}, {"ttl": 5},
+        {"wait": -1}, {"at_least": -1}, {"on_lost": "explode"}, {"name": ""}, {"name": " x"},
+    ],
+)  # fmt: skip
+async def test_a_wrong_option_is_refused_before_anything_is_sent(locks, wrong):
+    with pytest.raises(InvalidOption):
+        locks.hold(**{"name": "x", **wrong})
+
+
+async def test_a_hold_in_use_cannot_be_entered_twice(locks):
+    hold = locks.hold("x", slots=2)
+    async with hold:
+        with pytest.raises(InvalidOption):
+            await hold.__aenter__()
+    async with hold as lease:
+        assert not lease.lost
+
+
+async def test_a_refusal_does_not_start_a_keeper(open_locks):
+    class Full(MemoryLocks):
+        async def acquire(self, request):
+            return Refusal(peers=(await super().acquire(request)).peers)
+
+    locks = open_locks(Full())
+    assert await locks.atry_hold("x") is None
+    assert locks._keeper._thread is None
