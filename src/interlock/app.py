@@ -11,6 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from interlock.dispatch.component import DispatchComponent
+from interlock.dispatch.dispatcher import JobDispatcher
+from interlock.dispatch.gateway import WorkGateway
+from interlock.dispatch.room import NoHands
+from interlock.dispatch.submitters.postgres import PostgresSubmitter
+from interlock.dispatch.surface import EnqueueingApp
 from interlock.errors import UnknownTrain
 from interlock.locks.open import namespace_of, open_locks
 from interlock.locks.retention import LockRetention
@@ -38,6 +44,7 @@ from interlock.store.database import Database
 from interlock.store.listen import NoticeHub
 from interlock.store.notify import Notifier
 from interlock.store.server import Servers
+from interlock.store.sql import Catalog
 from interlock.timers.component import TimerComponent
 from interlock.timers.registry import TimerRegistry
 from interlock.timers.surface import TimingApp
@@ -59,7 +66,7 @@ if TYPE_CHECKING:
     from interlock.trains.options import TrainOptions
 
 
-class Interlock(DeclaringApp, TimingApp, OperatingApp):
+class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
     """One app: what it is called, where its database is, and what its servers run.
 
     The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
@@ -86,6 +93,16 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
             emit=self.events.emit,
             server=lambda: self._keeper.server if self._keeper is not None else None,
         )
+        self.work = WorkGateway(
+            self.adatabase,
+            Catalog(self.settings.store.schema),
+            policy=self._default_policy(),
+            max_input_bytes=self.settings.dispatch.max_input_bytes,
+            declared_groups=self._declared_groups,
+            events=self.events,
+            clock=lambda: self.clock,
+        )
+        self.trains.attach(self.work)
         self.dead_letters = DeadLetterDesk(
             self.adatabase, policy=self._default_policy(), clock=lambda: self.clock, emit=self.events.emit
         )
@@ -115,6 +132,7 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
 
     async def aclose(self) -> None:
         await self.locks.aclose()
+        await self.work.aclose()
         if self._database is not None:
             await self._database.close()
         if self._embedded is not None and self._pid == os.getpid():
@@ -228,6 +246,7 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
             "manifests": self.manager(database).tick,
             "recovery": recovery.tick,
             "sweep": sweep.tick,
+            "dispatch": self._dispatcher(database, keeper, worker, lambda _: None).tick,
             "worker": worker.step,
         }
 
@@ -256,7 +275,7 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
             LoopComponent(Loop(lock_retention.name, lock_retention.tick, emit=emit)),
             LoopComponent(Loop(sweep.name, sweep.tick, emit=emit)),
             *([self._manager_loop(database, hub)] if Role.MANIFESTS in keeper.profile.roles else []),
-            *([self._worker(database, keeper, notifier, hub)] if Role.WORKER in keeper.profile.roles else []),
+            *self._work_components(database, keeper, notifier, hub),
             *([self._timer_component(database, keeper)] if Role.TIMERS in keeper.profile.roles else []),
         ]
 
@@ -330,6 +349,43 @@ class Interlock(DeclaringApp, TimingApp, OperatingApp):
             hub.subscribe("job", lambda _: worker.wake())
             hub.subscribe("cancel", worker.cancel_noticed)
         return worker
+
+    def _work_components(
+        self, database: Database, keeper: Keeper, notifier: Notifier, hub: NoticeHub
+    ) -> Sequence[Component]:
+        """The worker and its dispatcher; a dispatcher alone serves the trains that run elsewhere."""
+        roles = keeper.profile.roles
+        if Role.WORKER not in roles and Role.DISPATCH not in roles:
+            return []
+        worker = self._worker(database, keeper, notifier, hub) if Role.WORKER in roles else None
+        dispatcher = self._dispatcher(database, keeper, worker, notifier.notify)
+        dispatch = DispatchComponent(dispatcher, emit=self.events.emit, notify=notifier.notify)
+        hub.subscribe("work", lambda _: dispatch.wake())
+        self.work.wake_with(dispatch.wake)
+        if worker is None:
+            return [dispatch]
+        worker.on_freed(dispatch.freed)
+        return [worker, dispatch]
+
+    def _dispatcher(
+        self, database: Database, keeper: Keeper, worker: Worker | None, notify: Callable[[str], None]
+    ) -> JobDispatcher:
+        hands = NoHands() if worker is None else worker.slots
+        wake = (lambda: None) if worker is None else worker.wake
+        return JobDispatcher(
+            database,
+            self.settings.dispatch,
+            hands=hands,
+            local=PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
+            server=lambda: keeper.server,
+            emit=self.events.emit,
+            clock=self.clock,
+            watched=self.events.watched,
+        )
+
+    def _declared_groups(self) -> set[str]:
+        of_trains = {train.options.group for train in self.trains if train.options.group is not None}
+        return of_trains | set(self.declarations.groups)
 
     def _default_policy(self) -> Policy:
         """What holds for work of which neither the caller, the manifest nor the train says otherwise."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from interlock import failpoints
 from interlock.dispatch.dispatch_jobs import dispatch_jobs, dispatch_one_by_one
+from interlock.dispatch.room import room_for
 from interlock.dispatch.select import select
 from interlock.dispatch.submit import RemoteDispatch
 from interlock.observe.events.work import DispatchTicked, EntryRefused, WorkDispatched
@@ -26,21 +27,22 @@ from interlock.store.fault import is_passing
 from interlock.store.line import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from interlock.dispatch.apply_capacity_limits import Skipped
     from interlock.dispatch.dispatch_jobs import Unfit
+    from interlock.dispatch.room import Hands
     from interlock.dispatch.select import Selection
     from interlock.dispatch.settings import DispatchSettings
     from interlock.dispatch.submitters.protocol import LocalSubmitter, Submitter
     from interlock.model.work import Dispatched
     from interlock.observe.bus import Emit
+    from interlock.observe.events.base import Event
     from interlock.runtime.clock import Clock
     from interlock.store.connection import Connection
     from interlock.store.database import Database
 
-ONE_BATCH = 100
 READY_BATCH = 1000
 SHORTEST_SLEEP = timedelta(milliseconds=5)
 CONTENDED_PAUSE = timedelta(milliseconds=10)
@@ -59,7 +61,7 @@ class DispatchCycle:
     failed_submits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Findings:
     """What the transaction did, to be told once it is committed."""
 
@@ -78,17 +80,18 @@ class JobDispatcher:
         database: Database,
         settings: DispatchSettings,
         *,
-        trains: Callable[[], Collection[str]],
-        free_slots: Callable[[], int],
+        hands: Hands,
         local: LocalSubmitter,
         emit: Emit,
         server: Callable[[], UUID | None] = lambda: None,
         remote: Sequence[Submitter] = (),
         clock: Clock | None = None,
         random: Callable[[], float] = random_numbers.random,
+        watched: Callable[[type[Event]], bool] = lambda _: True,
     ) -> None:
-        self._database, self._settings, self._emit, self._random = database, settings, emit, random
-        self._trains, self._free_slots, self._local = trains, free_slots, local
+        self._database, self._settings, self._random = database, settings, random
+        self._emit, self._watched = emit, watched
+        self._hands, self._local, self._capped = hands, local, settings.max_active_jobs is not None
         self._clock = clock or DatabaseClock()
         self._dispatching, self._line = Dispatching(database.sql), Line(database, "dispatch")
         self._routed = frozenset(train for submitter in remote for train in submitter.trains)
@@ -100,6 +103,11 @@ class JobDispatcher:
     async def run(self) -> timedelta:
         """One tick, for the loop: answers how long to sleep."""
         return (await self.tick()).sleep
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether others may wait for capacity that is freed here; as of the last tick."""
+        return self._capped or self._settings.max_active_jobs is not None
 
     async def close(self) -> None:
         """Let go of the connection that the ticks share."""
@@ -139,29 +147,28 @@ class JobDispatcher:
         return findings
 
     async def _cycle(self, conn: Connection, *, one_by_one: bool) -> _Findings:
-        now, free = self._clock.injected(), max(self._free_slots(), 0)
+        now = self._clock.injected()
         ready = await self._dispatching.make_ready(conn, limit=READY_BATCH, now=now)
-        most = free + (self._settings.max_queued_jobs_per_cycle or ONE_BATCH)
-        trains = [train for train in self._trains() if train not in self._routed]
-        lanes, waiting = await self._dispatching.lanes(conn, trains, most_waiting=most)
-        room = self._room(free, most - waiting)
-        if not lanes or room <= 0:
-            ahead = await self._dispatching.time_to_next_ready(conn, now=now)
-            return _Findings(more_ready=ready == READY_BATCH, until_ready=ahead)
-        selection = await select(conn, self._dispatching, lanes, self._settings, room=room)
-        chosen, unfit = selection.verdict.chosen, list["Unfit"]()
-        if one_by_one:
-            done, unfit = await dispatch_one_by_one(conn, self._dispatching, self._database.sql, chosen, now=now)
-        else:
-            done = await dispatch_jobs(conn, self._dispatching, chosen, now=now)
-        # Whoever dispatched something looks again at once, and asks then: it would cost this work a round trip.
-        ahead = None if done else await self._dispatching.time_to_next_ready(conn, now=now)
-        return _Findings(selection, done, unfit, ready == READY_BATCH, ahead)
+        survey = await self._dispatching.survey(conn, [name for name in self._hands.trains if name not in self._routed])
+        self._capped = survey.capped
+        room = room_for(self._hands, survey.waiting, limit=self._settings.max_queued_jobs_per_cycle)
+        found = _Findings(more_ready=ready == READY_BATCH)
+        if survey.lanes and room.total > 0:
+            found.selection = await select(conn, self._dispatching, survey.lanes, self._settings, room)
+            await self._dispatch_chosen(conn, found, one_by_one=one_by_one)
+        if not found.dispatched:
+            # Whoever dispatched something looks again at once, and asks then: it would cost this work a round trip.
+            found.until_ready = await self._dispatching.time_to_next_ready(conn, now=now)
+        return found
 
-    def _room(self, free: int, ahead: int) -> int:
-        """How many may go now: never further ahead than the worker, and a cycle beyond its limit only into slots."""
-        limit = self._settings.max_queued_jobs_per_cycle
-        return ahead if limit is None else min(ahead, max(limit, free))
+    async def _dispatch_chosen(self, conn: Connection, found: _Findings, *, one_by_one: bool) -> None:
+        chosen, now = found.selection.verdict.chosen if found.selection else [], self._clock.injected()
+        if one_by_one:
+            found.dispatched, found.unfit = await dispatch_one_by_one(
+                conn, self._dispatching, self._database.sql, chosen, now=now
+            )
+        else:
+            found.dispatched = await dispatch_jobs(conn, self._dispatching, chosen, now=now)
 
     def _sleep(self, findings: _Findings, *, contended: bool) -> timedelta:
         """At once while there is more to do; in a moment where another dispatcher was faster; else until a notice."""
@@ -175,7 +182,7 @@ class JobDispatcher:
         return longest if ahead is None else max(SHORTEST_SLEEP, min(ahead, longest))
 
     def _report(self, cycle: DispatchCycle, unfit: Sequence[Unfit], *, took: timedelta) -> None:
-        for done in cycle.dispatched:
+        for done in cycle.dispatched if self._watched(WorkDispatched) else ():
             self._emit(
                 WorkDispatched(
                     execution_id=done.execution_id,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interlock.dispatch.load_dispatch_capacity import Capacity
+    from interlock.dispatch.room import Room
     from interlock.model.work import Candidate
     from interlock.store.connection import Connection
     from interlock.store.dispatching import Dispatching
@@ -20,11 +21,13 @@ OVERLAP = 2
 
 
 async def load_queued_jobs(
-    conn: Connection, dispatching: Dispatching, capacity: Capacity, *, limit: int
+    conn: Connection, dispatching: Dispatching, capacity: Capacity, room: Room
 ) -> tuple[list[Candidate], int]:
     """The candidates in order, and how many were lost to other dispatchers."""
-    if not capacity.lanes or limit <= 0:
+    takes = {
+        lane: capacity.takes(lane, OVERLAP * most) for lane in capacity.lanes if (most := room.most(lane.train)) > 0
+    }
+    if not takes:
         return [], 0
-    takes = {lane: capacity.takes(lane, OVERLAP * limit) for lane in capacity.lanes}
-    one_more = sum(capacity.is_capped(lane) for lane in capacity.lanes)
-    return await dispatching.lock_candidates(conn, takes, limit=limit + one_more)
+    one_more = sum(capacity.is_capped(lane) for lane in takes)
+    return await dispatching.lock_candidates(conn, takes, limit=room.total + one_more)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.dispatch.apply_capacity_limits import Verdict
+    from interlock.dispatch.room import Room
     from interlock.dispatch.settings import DispatchSettings
     from interlock.model.work import Lane
     from interlock.store.connection import Connection
@@ -28,7 +29,7 @@ class Selection(NamedTuple):
 
 
 async def select(
-    conn: Connection, dispatching: Dispatching, lanes: Sequence[Lane], settings: DispatchSettings, *, room: int
+    conn: Connection, dispatching: Dispatching, lanes: Sequence[Lane], settings: DispatchSettings, room: Room
 ) -> Selection:
     capacity = await load_dispatch_capacity(
         conn,
@@ -38,6 +39,6 @@ async def select(
         excluded=settings.exclude_from_max_active_jobs,
     )
     await failpoints.reach("dispatch.counted")
-    candidates, lost = await load_queued_jobs(conn, dispatching, capacity, limit=room)
+    candidates, lost = await load_queued_jobs(conn, dispatching, capacity, room)
     await failpoints.reach("dispatch.loaded")
-    return Selection(apply_capacity_limits(candidates, capacity, room=room), lost, capacity.contended)
+    return Selection(apply_capacity_limits(candidates, capacity, room), lost, capacity.contended)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from interlock import failpoints
+from interlock.dispatch.room import Room
 from interlock.dispatch.select import select
 from interlock.dispatch.submitters.protocol import Submission
 from interlock.model.lifecycle import ExecutionState
@@ -92,9 +93,9 @@ class RemoteDispatch:
         return claimed, selection.contended
 
     async def _select(self, conn: Connection) -> Selection:
-        lanes, _ = await self._dispatching.lanes(conn, self._submitter.trains)
-        room = self._settings.max_concurrent_dispatch
-        return await select(conn, self._dispatching, lanes, self._settings, room=room)
+        survey = await self._dispatching.survey(conn, self._submitter.trains)
+        room = Room(self._settings.max_concurrent_dispatch)
+        return await select(conn, self._dispatching, survey.lanes, self._settings, room)
 
     async def _submit(self, claimed: Claimed, token: UUID) -> bool:
         await failpoints.reach("dispatch.before_submit")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from interlock.model.work import Candidate, Dispatched, Lane
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from interlock.store.sql import Catalog
 
 GLOBAL = "all"
+_read_counts = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class Active(NamedTuple):
@@ -22,6 +25,16 @@ class Active(NamedTuple):
 
     active: int
     counted: int
+
+
+class Survey(NamedTuple):
+    """The lanes of enabled groups and running trains, how many jobs of each train wait for a worker already, and
+    whether any group has a cap.
+    """
+
+    lanes: list[Lane]
+    waiting: dict[str, int]
+    capped: bool
 
 
 class Claimed(NamedTuple):
@@ -58,15 +71,11 @@ class Dispatching:
         ahead: timedelta | None = await self._sql["dispatch/next_ready"].fetchval(conn, now=now)
         return ahead
 
-    async def lanes(
-        self, conn: Connection, trains: Collection[str], *, most_waiting: int = 0
-    ) -> tuple[list[Lane], int]:
-        """The lanes of these trains whose group is enabled and whose train is not paused; beside them how many jobs of
-        these trains wait for a worker, counted no further than asked.
-        """
-        rows = await self._sql["dispatch/lanes"].fetch(conn, trains=list(trains), most_waiting=most_waiting)
-        lanes = [Lane(row["group_id"], row["train"], row["group_priority"], row["cap"]) for row in rows]
-        return lanes, rows[0]["waiting"] if rows else 0
+    async def survey(self, conn: Connection, trains: Collection[str]) -> Survey:
+        """What could be dispatched of these trains, as far as the switches go."""
+        rows = await self._sql["dispatch/lanes"].fetch(conn, trains=list(trains))
+        lanes = [Lane(row[0], row[1], row[2], row[3]) for row in rows if row[0] is not None]
+        return Survey(lanes, _read_counts(rows[0]["waiting"]), rows[0]["capped"])
 
     async def lock_if_free(self, conn: Connection, *, all_groups: bool, group_ids: Collection[int]) -> set[int | None]:
         """Take the locks of capped capacity, the global one (None) first, then groups by id; answers those taken."""

@@ -39,6 +39,11 @@ class Slots:
             if left > 0:
                 yield sorted(_names(train)), left
 
+    def limits(self) -> Iterator[tuple[tuple[str, ...], int]]:
+        """The names of each train that has a limit of its own, and how many more of it may run here."""
+        for train in self._limited.values():
+            yield _names(train), max((train.options.concurrency or 0) - self._counts[train.name], 0)
+
     def take(self, job: Job) -> None:
         self.running[job.execution_id] = job
         if job.declaration.name in self._limited:

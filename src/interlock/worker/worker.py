@@ -90,6 +90,11 @@ class Worker:
         self._idle = asyncio.Event()
 
     @property
+    def slots(self) -> Slots:
+        """What it can take, for the dispatcher of this server."""
+        return self._slots
+
+    @property
     def free_slots(self) -> int:
         return self._slots.free
 

@@ -1,5 +1,5 @@
--- One probe of the index per lane, however many entries wait in it. Beside them, what is dispatched and not yet claimed
--- of the trains that this server could run; counted no further than it matters.
+-- One probe of the index per lane, however many entries wait in it. Beside them, in every row: what is dispatched and
+-- not yet claimed of the trains that this server could run, and whether any group has a cap.
 with recursive lane as (
     (
         select group_id, train
@@ -22,17 +22,29 @@ with recursive lane as (
         limit 1
     ) following
 )
-select lane.group_id, lane.train, coalesce(g.priority, 0) as group_priority, g.max_active_jobs as cap,
-    (
-        select count(*)
-        from (select from /*schema*/background_job where train = any(:trains::text[]) limit :most_waiting) waiting
-    ) as waiting
-from lane
-left join /*schema*/manifest_group g on g.id = lane.group_id
-where lane.train = any(:trains::text[])
-  and coalesce(g.enabled, true)
-  and not exists (
-      select from /*schema*/train t
-      where t.paused
-        and (t.name in (lane.train, '*') or lane.train = any(t.aliases))
-  )
+select open.group_id, open.train, open.group_priority, open.cap, world.waiting, world.capped
+from (
+    select
+        (
+            select coalesce(jsonb_object_agg(j.train, j.jobs), '{}')::text
+            from (
+                select train, count(*) as jobs
+                from /*schema*/background_job
+                where train = any(:trains::text[])
+                group by train
+            ) j
+        ) as waiting,
+        exists (select from /*schema*/manifest_group where max_active_jobs is not null) as capped
+) world
+left join lateral (
+    select lane.group_id, lane.train, coalesce(g.priority, 0) as group_priority, g.max_active_jobs as cap
+    from lane
+    left join /*schema*/manifest_group g on g.id = lane.group_id
+    where lane.train = any(:trains::text[])
+      and coalesce(g.enabled, true)
+      and not exists (
+          select from /*schema*/train t
+          where t.paused
+            and (t.name in (lane.train, '*') or lane.train = any(t.aliases))
+      )
+) open on true

@@ -1,0 +1,41 @@
+"""The dispatcher as a part of a running server: a loop, the notices that wake it, and the connection it keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.runtime.loop import Loop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.dispatch.dispatcher import JobDispatcher
+    from interlock.observe.bus import Emit
+
+
+class DispatchComponent:
+    def __init__(self, dispatcher: JobDispatcher, *, emit: Emit, notify: Callable[[str], None]) -> None:
+        self.name, self._dispatcher, self._notify = dispatcher.name, dispatcher, notify
+        self._loop = Loop(dispatcher.name, dispatcher.run, emit=emit)
+
+    def wake(self) -> None:
+        """There is new work; from any thread."""
+        self._loop.wake()
+
+    def freed(self) -> None:
+        """Something ended here: this server has a slot, and whoever waits for a cap may have capacity."""
+        self._loop.wake()
+        if self._dispatcher.is_capped:
+            self._notify("work:")
+
+    async def start(self) -> None:
+        """The first tick opens what it needs."""
+
+    async def run(self) -> None:
+        try:
+            await self._loop.run()
+        finally:
+            await self._dispatcher.close()
+
+    def stop(self) -> None:
+        self._loop.stop()

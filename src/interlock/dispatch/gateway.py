@@ -1,0 +1,241 @@
+"""The way from trains to the work queue and back: writes orders, and answers how the work is doing.
+
+An order without a connection is one statement on a connection of our own, committed when the call returns; its notice
+is coalesced with others of this process. With the caller's connection it is part of the caller's transaction, notice
+included, and nobody sees it before the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from interlock import failpoints
+from interlock.dispatch.order import as_entries
+from interlock.dispatch.results import Endings
+from interlock.errors import (
+    ResultBeforeCommit,
+    ResultTimeout,
+    UnknownWork,
+    WorkCancelled,
+    WorkDeadLettered,
+    WorkFailed,
+)
+from interlock.locks.per_loop import PerLoop
+from interlock.model.work import ENDED, WorkStatus
+from interlock.observe.context import current
+from interlock.observe.events.work import WorkEnqueued
+from interlock.runtime.portal import portal
+from interlock.store.adapters.asyncpg import AsyncpgAdapter
+from interlock.store.adapters.choose import adapt, adapt_blocking
+from interlock.store.adapters.protocol import run, run_blocking
+from interlock.store.notify import Notifier, channel_of
+from interlock.store.work_queue import WorkQueue
+from interlock.trains.handle import Handle
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from interlock.model.execution import Policy
+    from interlock.model.work import Lineage
+    from interlock.observe.bus import Bus
+    from interlock.runtime.clock import Clock
+    from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter, Steps
+    from interlock.store.database import Database
+    from interlock.store.sql import Catalog
+    from interlock.trains.gateway import Order
+    from interlock.trains.train import Train
+
+T = TypeVar("T")
+
+FIRST_POLL, LONGEST_POLL = 0.05, 1.0
+
+
+class HandleInTransaction(Handle[T]):
+    """A handle on work that was enqueued on the caller's connection."""
+
+    def __init__(
+        self,
+        id: int,  # noqa: A002  the entry's own word
+        train: Train[..., Any, T],
+        gateway: WorkGateway,
+        adapter: AsyncAdapter | BlockingAdapter,
+    ) -> None:
+        super().__init__(id, train, gateway)
+        self.adapter = adapter
+
+
+class WorkGateway:
+    """The gateway of an app; see `interlock.trains.gateway.Gateway`."""
+
+    def __init__(
+        self,
+        database: Callable[[], Awaitable[Database]],
+        sql: Catalog,
+        *,
+        policy: Policy,
+        max_input_bytes: int,
+        declared_groups: Callable[[], Collection[str]],
+        events: Bus,
+        clock: Callable[[], Clock],
+    ) -> None:
+        self._database, self._queue = database, WorkQueue(sql)
+        self._channel, self._declared = channel_of(sql.schema), declared_groups
+        self._policy, self._max_input_bytes = policy, max_input_bytes
+        self._events, self._clock = events, clock
+        self._wake: Callable[[], None] = lambda: None
+        self._loops: PerLoop[_Home] = PerLoop(_Home, _Home.close)
+
+    def wake_with(self, wake: Callable[[], None]) -> None:
+        """How the dispatcher of this very process is woken: sooner than by a notice."""
+        self._wake = wake
+
+    async def aclose(self) -> None:
+        """Send what waits to be sent, and stop listening."""
+        await self._loops.close()
+
+    async def aenqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
+        if conn is not None:
+            adapter = adapt(conn)
+            ids = await run(adapter, self._steps(orders, channel=self._channel))
+            return self._handles(orders, ids, adapter)
+        database = await self._database()
+        # One statement is all or nothing by itself; keys may take several.
+        several = len(orders) > 1 and any(order.key is not None for order in orders)
+        async with database.transaction() if several else database.connection() as own:
+            ids = await run(AsyncpgAdapter(own), self._steps(orders, channel=None))
+        self._wake()
+        self._loops.get().notifier(database, self._events).notify("work:")
+        return self._handles(orders, ids, None)
+
+    def enqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
+        if conn is None:
+            return portal.call(self.aenqueue, None, orders)
+        adapter = adapt_blocking(conn)
+        ids = run_blocking(adapter, self._steps(orders, channel=self._channel))
+        return self._handles(orders, ids, adapter)
+
+    async def aresult(self, handle: Handle[Any], timeout: float | None) -> str:  # noqa: ASYNC109  it bounds a wait for another process
+        database, poll = await self._database(), FIRST_POLL
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._loops.get().endings(database, self._events).watching(handle.id) as woken:
+            while True:
+                woken.clear()
+                lineage = await self._follow(handle)
+                if lineage.status in ENDED:
+                    return _output(handle, lineage)
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise _not_yet(handle, lineage, timeout or 0.0)
+                await failpoints.reach("dispatch.waits_for_result")
+                await _wait(woken, poll if left is None else min(poll, left))
+                poll = min(poll * 2, LONGEST_POLL)
+
+    def result(self, handle: Handle[Any], timeout: float | None) -> str:
+        return portal.call(self.aresult, handle, timeout)
+
+    async def astatus(self, handle: Handle[Any]) -> str:
+        return (await self._follow(handle)).status.value
+
+    def status(self, handle: Handle[Any]) -> str:
+        return portal.call(self.astatus, handle)
+
+    def _steps(self, orders: Sequence[Order], *, channel: str | None) -> Steps[list[int]]:
+        running = current()
+        return self._queue.enqueue(
+            as_entries(orders, self._policy, max_input_bytes=self._max_input_bytes),
+            now=self._clock().injected(),
+            caused_by=None if running is None else running.execution_id,
+            channel=channel,
+            declared=self._declared(),
+        )
+
+    def _handles(
+        self, orders: Sequence[Order], ids: Sequence[int], adapter: AsyncAdapter | BlockingAdapter | None
+    ) -> list[Handle[Any]]:
+        pairs = [(id, order.bound.declaration) for id, order in zip(ids, orders, strict=True)]  # noqa: A001  the entry's own word
+        if self._events.watched(WorkEnqueued):
+            for id, train in pairs:  # noqa: A001  see above
+                self._events.emit(WorkEnqueued(entry_id=id, train=train.name, kind="adhoc"))
+        if adapter is None:
+            return [Handle(id, train, self) for id, train in pairs]  # noqa: A001  see above
+        return [HandleInTransaction(id, train, self, adapter) for id, train in pairs]  # noqa: A001  see above
+
+    async def _follow(self, handle: Handle[Any]) -> Lineage:
+        database = await self._database()
+        async with database.connection() as conn:
+            lineage = await self._queue.follow(conn, handle.id)
+        if lineage is None:
+            if isinstance(handle, HandleInTransaction) and handle.adapter.in_transaction:
+                raise ResultBeforeCommit(entry_id=handle.id)
+            raise UnknownWork(name=str(handle.id))
+        return lineage
+
+
+class _Home:
+    """What belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._notifier: Notifier | None = None
+        self._endings: Endings | None = None
+
+    def notifier(self, database: Database, events: Bus) -> Notifier:
+        if self._notifier is None:
+            self._notifier = Notifier(database, emit=events.emit)
+        return self._notifier
+
+    def endings(self, database: Database, events: Bus) -> Endings:
+        if self._endings is None:
+            self._endings = Endings(database, emit=events.emit)
+        return self._endings
+
+    async def close(self) -> None:
+        if self._endings is not None:
+            await self._endings.close()
+        if self._notifier is not None:
+            await self._notifier.close()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def _output(handle: Handle[Any], lineage: Lineage) -> str:
+    train = handle.train.name
+    if lineage.status is WorkStatus.COMPLETED:
+        return lineage.output or "null"
+    if lineage.status is WorkStatus.CANCELLED:
+        raise WorkCancelled(entry_id=handle.id, train=train)
+    failure = lineage.failure or lineage.entry_failure or "unknown"
+    raised = (lineage.error_type, lineage.error_message, lineage.traceback)
+    if lineage.dead_letter_id is None or lineage.status is not WorkStatus.DEAD_LETTERED:
+        raise _failed(WorkFailed, handle, failure, raised)
+    reason = lineage.dead_letter_reason or ""
+    raise _failed(WorkDeadLettered, handle, failure, raised, dead_letter_id=lineage.dead_letter_id, reason=reason)
+
+
+def _failed(
+    kind: type[WorkFailed],
+    handle: Handle[Any],
+    failure: str,
+    raised: tuple[str | None, str | None, str | None],
+    **more: Any,
+) -> WorkFailed:
+    error_type, error_message, traceback = raised
+    return kind(
+        entry_id=handle.id,
+        train=handle.train.name,
+        failure=failure,
+        error_type=error_type,
+        error_message=error_message,
+        traceback=traceback,
+        **more,
+    )
+
+
+def _not_yet(handle: Handle[Any], lineage: Lineage, timeout: float) -> ResultTimeout:
+    return ResultTimeout(entry_id=handle.id, train=handle.train.name, status=lineage.status.value, timeout=timeout)
