@@ -138,8 +138,8 @@ async def idle(world) -> bool:
     return others == 0
 
 
-async def test_an_edit_and_a_settle_at_once_lose_no_marker(world):
-    """The settle that commits while the edit waits for the row is seen by the edit: the marker is set."""
+async def edit_while_a_run_ends(world) -> dict:
+    """An edit that finds its manifest active and waits for the row, which the settle holds that ends the run."""
 
     def code(minutes: int):
         version = world.version()
@@ -161,8 +161,29 @@ async def test_an_edit_and_a_settle_at_once_lose_no_marker(world):
         await editing
     finally:
         await other.close()
-    row = await world.manifest("m")
+    return await world.manifest("m")
+
+
+async def test_an_edit_that_waited_for_a_settle_sees_that_the_run_has_ended(world):
+    row = await edit_while_a_run_ends(world)
     assert row["next_run_at"] == row["planned_at"] is not None
+
+
+async def test_control_an_edit_that_decides_before_it_holds_the_row_loses_the_marker(world, monkeypatch):
+    hold, decided = DeclaredManifests.hold, {}
+
+    async def decide_and_hold(self, conn, ids):
+        active = await conn.fetchval("SELECT count(*) FROM interlock.execution WHERE state = 'pending'")
+        decided["marker"] = "NULL" if active else "planned_at"
+        return await hold(self, conn, ids)
+
+    async def mark_as_decided(_self, conn, _ids) -> bool:
+        await conn.execute(f"UPDATE interlock.manifest SET next_run_at = {decided['marker']}")
+        return True
+
+    monkeypatch.setattr(DeclaredManifests, "hold", decide_and_hold)
+    monkeypatch.setattr(DeclaredManifests, "mark", mark_as_decided)
+    assert (await edit_while_a_run_ends(world))["next_run_at"] is None
 
 
 async def waiting(world) -> bool:
