@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock import failpoints
 from interlock.model.execution import Abandoned, Activation, Interruption
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Ended
@@ -101,10 +102,13 @@ class Executions:
         now: datetime | None,
     ) -> Activation | None:
         """Queue a dormant child; None says that the parent has no such child."""
+        child = await self._sql["execution/hold_child"].fetchval(conn, external_id=external_id, parent_id=parent_id)
+        if child is None:
+            return None
+        await failpoints.reach("activate.held")
         row = await self._sql["execution/activate"].fetchrow(
             conn,
-            external_id=external_id,
-            parent_id=parent_id,
+            child_id=child,
             caused_by=caused_by,
             train=train,
             input=input,

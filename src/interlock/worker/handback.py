@@ -66,9 +66,10 @@ class HandBack:
                     await self._settler.flush()
                     await self._release()
         self._stopped += [job for job in running if job.task is not None and not job.task.done()]
-        with suppress(TimeoutError, Exception):
+        with suppress(Exception):
             async with asyncio.timeout(1):
                 await self._release()
+        await _abandon({task for task in tasks if not task.done()})
 
     async def _release(self) -> None:
         jobs, self._stopped = self._stopped, []
@@ -93,3 +94,11 @@ class HandBack:
         for job in jobs:
             if job.execution_id in set(released):
                 self._emit(ExecutionReleased(**job.about()))
+
+
+async def _abandon(tasks: set[asyncio.Task[None]]) -> None:
+    """Nobody waits any more for bodies that are in threads; they were handed back."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=AT_ONCE)

@@ -1,11 +1,8 @@
--- A dormant child of the running manifest. One that is queued or active already is left as it is.
+-- The child is held. One that is queued or active already is left as it is.
 with child as materialized (
     select m.*
     from /*schema*/manifest m
-    where m.external_id = :external_id
-      and m.schedule_kind = 'dormant'
-      and m.parent_id = :parent_id
-    for no key update
+    where m.id = :child_id
 ), busy as (
     select exists (
         select from child join /*schema*/work_queue w on w.manifest_id = child.id

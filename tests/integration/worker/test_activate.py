@@ -1,0 +1,111 @@
+"""A train activates its own dormant children, each at most once at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from interlock import current_execution
+from interlock.observe.events import ActivationSkipped
+
+
+@pytest.fixture
+async def family(yard):
+    parent = await yard.manifest("parent", train="extract")
+    child = await yard.manifest("repair", kind="dormant", parent=parent, planned=False, train="repair")
+    return parent, child
+
+
+def declare(app, answers: list, name: str = "repair", *, times: int = 1, bound=True) -> None:
+    @app.train
+    async def repair(day: int = 0) -> int:
+        return day
+
+    @app.train
+    async def extract() -> None:
+        me, chosen = current_execution(), repair.bind(day=7) if bound else None
+        answers.extend([await me.aactivate(name, chosen) for _ in range(times)])
+
+
+async def run(works, yard, parent) -> dict:
+    execution = await yard.dispatch("extract", kind="scheduled", manifest=parent, fire_key="f", attempt=3)
+    await works.start()
+    return await works.ended(execution)
+
+
+async def test_a_dormant_child_is_queued_with_the_input_that_was_chosen(works, yard, family):
+    declare(works.app, answers := [])
+    row = await run(works, yard, family[0])
+    [entry] = await yard.queued()
+    assert answers == [True]
+    assert (entry["kind"], entry["manifest_id"], entry["input"]) == ("dormant", family[1], '{"day": 7}')
+    assert entry["caused_by_execution_id"] == row["id"]
+
+
+async def test_without_an_input_it_takes_its_declared_one(works, yard, family):
+    declare(works.app, [], bound=False)
+    await run(works, yard, family[0])
+    assert [entry["input"] for entry in await yard.queued()] == ["{}"]
+
+
+async def test_a_child_that_is_queued_already_is_skipped_with_a_warning(works, yard, family):
+    declare(works.app, answers := [], times=2)
+    await run(works, yard, family[0])
+    assert answers == [True, False]
+    assert [event.child for event in works.told(ActivationSkipped)] == ["repair"]
+    assert len(await yard.queued()) == 1
+
+
+async def test_a_child_that_is_active_already_is_skipped(works, yard, family):
+    declare(works.app, answers := [])
+    await yard.claimed(await yard.dispatch("other", kind="dormant", manifest=family[1]))
+    await run(works, yard, family[0])
+    assert answers == [False]
+
+
+async def test_only_ones_own_dormant_children_can_be_activated(works, yard, family):
+    await yard.manifest("stranger", train="repair")
+    declare(works.app, [], "stranger")
+    row = await run(works, yard, family[0])
+    assert row["error_type"] == "interlock.errors.UnknownManifest"
+    assert await yard.queued() == []
+
+
+async def test_input_for_another_train_is_refused_and_nothing_is_queued(works, yard, family):
+    @works.app.train
+    async def other() -> None: ...
+
+    @works.app.train
+    async def extract() -> None:
+        await current_execution().aactivate("repair", other.bind())
+
+    row = await run(works, yard, family[0])
+    assert row["error_type"] == "interlock.errors.InvalidOption"
+    assert await yard.queued() == []
+
+
+async def test_two_that_activate_one_child_at_once_queue_it_once(works, yard, family):
+    answers = []
+
+    @works.app.train
+    async def repair() -> None: ...
+
+    @works.app.train
+    async def extract() -> None:
+        me = current_execution()
+        answers.extend(await asyncio.gather(*(me.aactivate("repair") for _ in range(6))))
+
+    await run(works, yard, family[0])
+    assert sorted(answers) == [False] * 5 + [True]
+    assert len(await yard.queued()) == 1
+
+
+async def test_a_plain_function_activates_too(works, yard, family):
+    @works.app.train
+    def extract() -> bool:
+        return current_execution().activate("repair")
+
+    row = await run(works, yard, family[0])
+    assert row["output"] == "true"
+    assert len(await yard.queued()) == 1

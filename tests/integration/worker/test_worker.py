@@ -1,0 +1,472 @@
+"""One worker, real jobs: what it claims, how bodies end, and what harms nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from interlock import Cancel, Retry, Snooze, current_execution
+from interlock.errors import CancelledByRequest, NotInTrain
+from interlock.observe.events import ExecutionReleased, ExecutionSettled, SettleRefused
+from interlock.observe.logs import ExecutionFields
+from interlock.worker.failure import LONGEST_TRACEBACK
+from tests.harness.waiting import eventually
+
+
+async def test_an_async_function_runs_and_its_output_is_stored(works, yard):
+    @works.app.train
+    async def work(name: str, times: int = 2) -> str:
+        return name * times
+
+    execution = await yard.dispatch(input={"name": "a"})
+    await works.start()
+    row = await works.ended(execution)
+    assert (row["state"], row["output"]) == ("completed", '"aa"')
+
+
+async def test_a_plain_function_runs_in_a_thread_of_the_worker(works, yard):
+    @works.app.train
+    def work() -> str:
+        return threading.current_thread().name
+
+    execution = await yard.dispatch()
+    await works.start()
+    assert "interlock-worker" in (await works.ended(execution))["output"]
+
+
+async def test_a_train_knows_its_own_execution(works, yard):
+    seen = {}
+
+    @works.app.train
+    async def work() -> None:
+        me = current_execution()
+        seen.update(id=me.id, attempt=me.attempt, manifest=me.manifest, fire=me.fire_time, deadline=me.deadline)
+        seen.update(cancelled=me.cancelled, train=me.train)
+
+    manifest = await yard.manifest("nightly")
+    fire = "2026-01-02T03:00:00.000000+00:00"
+    execution = await yard.dispatch(kind="scheduled", manifest=manifest, fire_key=fire, attempt=2, limit=60)
+    await works.start()
+    row = await works.ended(execution)
+    assert seen["fire"].isoformat(timespec="microseconds") == fire
+    assert seen["deadline"] == row["started_at"] + timedelta(seconds=60)
+    facts = {"id": execution, "attempt": 2, "manifest": "nightly", "cancelled": False, "train": "work"}
+    assert facts.items() <= seen.items()
+
+
+def test_outside_of_a_train_there_is_no_current_execution():
+    with pytest.raises(NotInTrain, match="current_execution"):
+        current_execution()
+
+
+async def test_the_trains_own_log_lines_name_the_execution_also_from_a_thread(works, yard, caplog):
+    caplog.handler.addFilter(ExecutionFields())
+
+    @works.app.train
+    def work() -> None:
+        logging.getLogger("mine").warning("here")
+        current_execution().logger.warning("and here")
+
+    execution = await yard.dispatch()
+    await works.start()
+    await works.ended(execution)
+    records = [record for record in caplog.records if "here" in record.getMessage()]
+    assert [(record.execution_id, record.train, record.attempt) for record in records] == [(execution, "work", 1)] * 2
+
+
+@pytest.mark.parametrize("raised", [True, False])
+@pytest.mark.parametrize(
+    ("outcome", "state", "attempt"),
+    [
+        (Retry(timedelta(seconds=40)), "failed", 2),
+        (Snooze(timedelta(seconds=40)), "snoozed", 1),
+        (Cancel("enough"), "cancelled", None),
+    ],
+    ids=["retry", "snooze", "cancel"],
+)
+async def test_a_train_chooses_its_outcome_by_raising_or_returning_it(works, yard, outcome, state, attempt, raised):
+    @works.app.train
+    async def work() -> int | Retry | Snooze | Cancel:
+        if raised:
+            raise outcome
+        return outcome
+
+    execution = await yard.dispatch()
+    await works.start()
+    assert (await works.ended(execution))["state"] == state
+    assert [entry["attempt"] for entry in await yard.queued()] == ([attempt] if attempt else [])
+
+
+async def test_a_junction_may_choose_the_outcome_of_its_chain(works, yard):
+    async def first(n: int) -> int:
+        raise Snooze(timedelta(seconds=5))
+
+    def second(n: int) -> int:
+        return n
+
+    works.app.chain("work", first, second)
+    execution = await yard.dispatch(input={"n": 1})
+    await works.start()
+    assert (await works.ended(execution))["state"] == "snoozed"
+
+
+async def test_a_chain_records_its_progress_and_names_the_junction_that_failed(works, yard):
+    async def fetch(n: int) -> int:
+        return n
+
+    def write(n: int) -> int:
+        raise KeyError(n)
+
+    works.app.chain("work", fetch, write)
+    execution = await yard.dispatch(input={"n": 1})
+    await works.start()
+    row = await works.ended(execution)
+    assert (row["failure"], row["error_type"], row["junction"]) == ("error", "KeyError", "write")
+    assert (row["junction_index"], row["junction_total"]) == (1, 2)
+
+
+def too_deep() -> None:
+    too_deep()
+
+
+def huge() -> None:
+    raise ValueError("x" * 10_000_000)
+
+
+def unprintable() -> None:
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    raise Unprintable
+
+
+def nul() -> None:
+    raise ValueError("a\0b \ud800")
+
+
+def out_of_memory() -> None:
+    raise MemoryError
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def generator_ended() -> None:
+    raise StopIteration
+
+
+@pytest.mark.parametrize("in_thread", [True, False])
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (sys.exit, "SystemExit"),
+        (out_of_memory, "MemoryError"),
+        (interrupted, "KeyboardInterrupt"),
+        (too_deep, "RecursionError"),
+        (generator_ended, "RuntimeError"),
+        (huge, "ValueError"),
+        (nul, "ValueError"),
+        (unprintable, "Unprintable"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_whatever_a_body_raises_is_named_and_harms_no_one(works, yard, body, kind, in_thread):
+    if in_thread:
+
+        @works.app.train(name="work")
+        def plain() -> None:
+            body()
+
+    else:
+
+        @works.app.train(name="work")
+        async def coroutine() -> None:
+            body()
+
+    @works.app.train
+    async def fine() -> int:
+        return 1
+
+    execution, other = await yard.dispatch(), await yard.dispatch("fine")
+    await works.start()
+    row = await works.ended(execution)
+    assert (row["failure"], row["error_type"].rpartition(".")[2]) == ("error", kind)
+    assert len(row["traceback"]) < LONGEST_TRACEBACK + 100
+    assert (await works.ended(other))["state"] == "completed"
+    last = await yard.dispatch("fine")
+    assert (await works.ended(last))["state"] == "completed"
+
+
+@pytest.mark.parametrize("output", ["a\0b", object(), "x" * 2000, float("nan")], ids=["nul", "object", "large", "nan"])
+async def test_an_output_that_cannot_be_stored_fails_its_own_run_with_the_reason(works, yard, output):
+    app = works.new_app(max_output_bytes=1000)
+
+    @app.train
+    async def work() -> Any:
+        return output
+
+    @app.train
+    async def fine() -> int:
+        return 1
+
+    execution, other = await yard.dispatch(attempt=3), await yard.dispatch("fine")
+    await works.start(app)
+    row = await works.ended(execution)
+    assert (row["state"], row["failure"]) == ("failed", "invalid_output")
+    assert row["error_message"]
+    assert (await works.ended(other))["state"] == "completed"
+
+
+async def test_an_outcome_that_breaks_its_batch_is_settled_alone(works, yard, monkeypatch):
+    """The guard of the outputs is switched off: PostgreSQL itself refuses the NUL, for the whole batch."""
+    monkeypatch.setattr("interlock.worker.run.encoded", lambda _, output: output)
+
+    @works.app.train
+    async def work(n: int) -> str:
+        return b'"\\u0000"' if n == 3 else b"1"
+
+    runs = [await yard.dispatch(input={"n": n}) for n in range(6)]
+    await works.start()
+    states = [(await works.ended(run))["state"] for run in runs]
+    assert states == ["completed", "completed", "completed", "failed", "completed", "completed"]
+    assert "could not be stored" in (await yard.execution(runs[3]))["error_message"]
+
+
+async def test_an_input_that_this_version_cannot_read_fails_alone_with_a_clear_reason(works, yard):
+    @works.app.train
+    async def work(n: int) -> int:
+        return n
+
+    wrong, right = await yard.dispatch(input={"m": 1}), await yard.dispatch(input={"n": 1})
+    await works.start()
+    row = await works.ended(wrong)
+    assert row["failure"] == "invalid_input"
+    assert "'m'" in row["error_message"]
+    assert (await works.ended(right))["state"] == "completed"
+
+
+async def test_a_body_past_its_timeout_is_cancelled_at_once_and_tried_again(works, yard):
+    @works.app.train
+    async def work() -> None:
+        await asyncio.sleep(60)
+
+    execution = await yard.dispatch(limit=0.2)
+    await works.start()
+    row = await works.ended(execution, 3)
+    assert (row["state"], row["failure"]) == ("failed", "timeout")
+    assert [entry["attempt"] for entry in await yard.queued()] == [2]
+
+
+async def test_a_thread_past_its_timeout_ends_at_its_next_check(works, yard):
+    @works.app.train
+    def work() -> None:
+        while not current_execution().cancelled:
+            time.sleep(0.005)
+
+    execution = await yard.dispatch(limit=0.2)
+    await works.start()
+    assert (await works.ended(execution, 3))["failure"] == "timeout"
+
+
+async def test_a_cancel_ends_an_async_body_and_is_not_tried_again(works, yard):
+    met = []
+
+    @works.app.train
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError as request:
+            met.append(request)
+            raise
+
+    execution = await yard.dispatch()
+    await works.start()
+    await works.reaches(execution, "in_progress")
+    began = time.monotonic()
+    cancelled = await works.app.acancel_execution(execution, actor="ada")
+    assert cancelled.asked == [execution]
+    row = await works.ended(execution, 3)
+    assert time.monotonic() - began < 1
+    assert (row["state"], row["cancel_cause"], row["cancel_actor"]) == ("cancelled", "person", "ada")
+    assert len(met) == 1
+    assert await yard.queued() == []
+
+
+async def test_a_cancel_reaches_a_thread_at_its_next_check(works, yard):
+    raised = []
+
+    @works.app.train
+    def work() -> None:
+        while True:
+            try:
+                current_execution().ensure()
+            except CancelledByRequest as request:
+                raised.append(request)
+                raise
+            time.sleep(0.005)
+
+    execution = await yard.dispatch()
+    await works.start()
+    await works.reaches(execution, "in_progress")
+    await works.app.acancel_execution(execution)
+    assert (await works.ended(execution, 3))["state"] == "cancelled"
+    assert raised
+
+
+async def test_a_cancel_ends_a_chain_at_its_next_junction(works, yard):
+    began, go_on = threading.Event(), threading.Event()
+    reached = []
+
+    def first(n: int) -> int:
+        began.set()
+        go_on.wait(10)
+        return n
+
+    async def second(n: int) -> int:
+        reached.append(n)
+        return n
+
+    works.app.chain("work", first, second)
+    execution = await yard.dispatch(input={"n": 1})
+    await works.start()
+    await eventually(began.is_set)
+    await works.app.acancel_execution(execution)
+    go_on.set()
+    assert (await works.ended(execution))["state"] == "cancelled"
+    assert reached == []
+
+
+async def test_a_train_never_runs_beyond_its_own_concurrency(works, yard):
+    running, most = [], []
+
+    @works.app.train(concurrency=2)
+    async def work() -> None:
+        running.append(1)
+        most.append(len(running))
+        await asyncio.sleep(0.02)
+        running.pop()
+
+    runs = [await yard.dispatch() for _ in range(8)]
+    await works.start()
+    for run in runs:
+        await works.ended(run)
+    assert max(most) == 2
+
+
+async def test_a_tagged_train_runs_only_where_the_worker_has_the_tag(works, yard):
+    plain, tagged = works.new_app(), works.new_app(worker_tags=("gpu",))
+    for app in (plain, tagged):
+
+        @app.train(tags=["gpu"])
+        async def work() -> None:
+            return
+
+        @app.train
+        async def other() -> None:
+            return
+
+    execution, free = await yard.dispatch(), await yard.dispatch("other")
+    await works.start(plain)
+    await works.ended(free)
+    assert (await yard.execution(execution))["state"] == "pending"
+    await works.start(tagged)
+    assert (await works.ended(execution))["state"] == "completed"
+
+
+async def test_jobs_are_claimed_in_the_order_of_their_priority(works, yard):
+    app, order = works.new_app(worker_slots=1), []
+
+    @app.train
+    async def work(n: int) -> None:
+        order.append(n)
+
+    runs = [await yard.dispatch(input={"n": n}, priority=n % 3) for n in range(9)]
+    await works.start(app)
+    for run in runs:
+        await works.ended(run)
+    assert order == [2, 5, 8, 1, 4, 7, 0, 3, 6]
+
+
+async def test_a_shutdown_waits_for_what_runs_and_settles_it(works, yard):
+    @works.app.train
+    async def work() -> int:
+        await asyncio.sleep(0.3)
+        return 1
+
+    execution = await yard.dispatch()
+    async with works.app.running(["worker"]):
+        await works.reaches(execution, "in_progress")
+    assert (await yard.execution(execution))["state"] == "completed"
+
+
+async def test_a_shutdown_that_takes_too_long_hands_the_job_back_with_the_same_attempt(works, yard):
+    app = works.new_app(shutdown_timeout=timedelta(seconds=0.2))
+
+    @app.train
+    async def work() -> None:
+        await asyncio.sleep(60)
+
+    execution = await yard.dispatch(attempt=2)
+    async with app.running(["worker"]):
+        await works.reaches(execution, "in_progress")
+    row = await yard.execution(execution)
+    assert (row["state"], row["attempt"], row["server_id"], row["claim_token"]) == ("pending", 2, None, None)
+    assert await yard.conn.fetchval("SELECT execution_id FROM interlock.background_job") == execution
+    assert [event.execution_id for event in works.told(ExecutionReleased)] == [execution]
+
+
+async def test_a_thread_that_ignores_its_cancellation_is_handed_back_and_settles_nothing(works, yard):
+    app, go_on = works.new_app(shutdown_timeout=timedelta(seconds=0.1)), threading.Event()
+
+    @app.train
+    def work() -> None:
+        go_on.wait(30)
+
+    execution = await yard.dispatch()
+    async with app.running(["worker"]):
+        await works.reaches(execution, "in_progress")
+    assert (await yard.execution(execution))["state"] == "pending"
+    go_on.set()
+
+
+async def test_a_settle_of_what_belongs_to_another_is_refused_and_said_so(works, yard):
+    go_on = asyncio.Event()
+
+    @works.app.train
+    async def work() -> int:
+        await go_on.wait()
+        return 1
+
+    execution = await yard.dispatch()
+    await works.start()
+    await works.reaches(execution, "in_progress")
+    await yard.claimed(execution)
+    go_on.set()
+    await eventually(lambda: works.told(SettleRefused), 5, "the refusal")
+    assert (await yard.execution(execution))["state"] == "in_progress"
+    assert works.told(ExecutionSettled) == []
+
+
+async def test_many_jobs_end_each_once(works, yard):
+    seen = []
+
+    @works.app.train
+    async def work(n: int) -> int:
+        seen.append(n)
+        return n
+
+    runs = [await yard.dispatch(input={"n": n}) for n in range(300)]
+    await works.start()
+    await eventually(lambda: len(works.told(ExecutionSettled)) == 300, 20, "300 settled jobs")
+    assert sorted(seen) == list(range(300))
+    assert set((await yard.states()).values()) == {"completed"}
+    assert len(runs) == 300
