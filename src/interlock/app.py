@@ -36,7 +36,7 @@ from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
 from interlock.runtime.notices import NoticeComponent, NotifierComponent
 from interlock.runtime.portal import portal
-from interlock.runtime.server import describe_server
+from interlock.runtime.server import checked_roles, describe_server
 from interlock.runtime.supervisor import LoopComponent, Supervisor
 from interlock.settings import load_settings
 from interlock.store import migrate
@@ -167,8 +167,8 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
         return portal.call(self.aservers, all=all)
 
     @asynccontextmanager
-    async def running(self, roles: Iterable[str] = ()) -> AsyncGenerator[Keeper, None]:
-        """Run as a server until the block ends."""
+    async def running(self, roles: Iterable[str] | None = None) -> AsyncGenerator[Keeper, None]:
+        """Run as a server until the block ends, in these roles; by default in all of them."""
         try:
             supervisor, keeper = await self._server(roles)
             await supervisor.start()
@@ -179,7 +179,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
         finally:
             await self.aclose()
 
-    async def arun(self, roles: Iterable[str] = ()) -> Supervisor:
+    async def arun(self, roles: Iterable[str] | None = None) -> Supervisor:
         """Run as a server until SIGTERM or SIGINT; a second signal forces."""
         try:
             supervisor, _ = await self._server(roles)
@@ -189,27 +189,28 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
             await self.aclose()
         return supervisor
 
-    def run(self, roles: Iterable[str] = ()) -> None:
+    def run(self, roles: Iterable[str] | None = None) -> None:
         """Run as a server until SIGTERM; the blocking form of `arun`, for scripts."""
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(self.arun(roles))
 
-    async def _server(self, roles: Iterable[str]) -> tuple[Supervisor, Keeper]:
+    async def _server(self, roles: Iterable[str] | None) -> tuple[Supervisor, Keeper]:
         database, keeper = await self._register_as(roles)
         return self._supervise(self._components(database, keeper)), keeper
 
-    async def _register_as(self, roles: Iterable[str]) -> tuple[Database, Keeper]:
+    async def _register_as(self, roles: Iterable[str] | None) -> tuple[Database, Keeper]:
         """From here on nothing is declared any more; the keeper is not started yet."""
+        chosen = checked_roles(roles)
         self.trains.freeze()
         self.declarations.freeze()
         self.timers.freeze()
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
-        profile = self._profile(frozenset(roles))
+        profile = self._profile(chosen)
         self._keeper = keeper = Keeper(database, profile, runtime, emit=self.events.emit)
         return database, keeper
 
-    def _profile(self, roles: frozenset[str]) -> ServerProfile:
+    def _profile(self, roles: frozenset[Role]) -> ServerProfile:
         slots, works = self._slots(), Role.WORKER in roles
         return describe_server(
             self.settings.runtime,
@@ -227,7 +228,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
         """Be a server in which nothing runs by itself: answers the tick of each role; see `interlock.testing`."""
         self.clock = clock
         try:
-            database, keeper = await self._register_as(list(Role))
+            database, keeper = await self._register_as(None)
             supervisor = self._supervise([keeper, self._seeding_component(database, keeper)])
             worker = self._worker(database, keeper, Notifier(database, emit=self.events.emit))
             await supervisor.start()

@@ -9,8 +9,6 @@ from click.core import ParameterSource
 
 from interlock.cli.choose import choose_app
 from interlock.cli.options import AppCommand, json_option, option
-from interlock.errors import InvalidOption
-from interlock.model.server import Role
 from interlock.observe.logs import LogSubscriber, configure_logging
 
 
@@ -31,9 +29,5 @@ def command(ctx: click.Context, *, roles: str, server_name: str | None, as_json:
         os._exit(1)  # a body that ignores its cancellation must not keep the process
 
 
-def _roles(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in list(Role):
-            raise InvalidOption(option="--roles", found=name, expected="some of " + ", ".join(Role))
-    return names or [str(role) for role in Role]
+def _roles(text: str) -> list[str] | None:
+    return [name.strip() for name in text.split(",") if name.strip()] or None

@@ -7,12 +7,24 @@ import socket
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from interlock.model.server import ServerProfile
+from interlock.errors import InvalidOption
+from interlock.model.server import Role, ServerProfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from interlock.runtime.settings import RuntimeSettings
+
+
+def checked_roles(roles: Iterable[str] | None) -> frozenset[Role]:
+    """The roles that a server is to have; all of them when nobody chose."""
+    if roles is None:
+        return frozenset(Role)
+    names = [roles] if isinstance(roles, str) else list(roles)
+    for name in names:
+        if name not in list(Role):
+            raise InvalidOption(option="roles", found=name, expected="some of " + ", ".join(Role))
+    return frozenset(map(Role, names))
 
 
 def describe_server(
