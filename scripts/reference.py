@@ -21,7 +21,7 @@ from interlock.cli.root import root
 from interlock.model.setting_values import expectation, spoken
 from interlock.observe import events
 from interlock.observe.events.base import Event
-from scripts.setting_meanings import MEANINGS, SHORTHANDS
+from scripts.setting_meanings import MEANINGS, OF_THE_MACHINE, SHORTHANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,8 @@ def _settings() -> Iterator[str]:
         "`interlock config --show-origin` says what counts and why. An empty variable counts as unset; `none` switches",
         "off what may be none. A duration is a number of seconds or has a unit: `250ms`, `30s`, `5m`, `2h`, `7d`.",
     )
+    if missing := settings.known_options().keys() - MEANINGS.keys():
+        raise SystemExit(f"scripts/setting_meanings.py does not say what these mean: {', '.join(sorted(missing))}")
     for section, component in settings.sections().items():
         yield from ("", f"## {section.capitalize()}", "", str(inspect.getdoc(component)), "")
         yield from ("| setting | default | expects | meaning |", "|---|---|---|---|")
@@ -68,6 +70,14 @@ def _settings() -> Iterator[str]:
             yield f"| `{each.name}` | `{_default(each.default)}` | {expected} | {MEANINGS[each.name]} |"
     yield from ("", "## Shorthands", "", "Weaker than what they stand for, inside the same source.", "")
     yield from (f"- `{name}` {meaning}" for name, meaning in SHORTHANDS.items())
+    yield from (
+        "",
+        "## Variables of the machine",
+        "",
+        "Only in the environment, because they are about where and not how.",
+        "",
+    )
+    yield from (f"- `{name}` {meaning}" for name, meaning in OF_THE_MACHINE.items())
 
 
 def _default(value: Any) -> str:
@@ -116,7 +126,7 @@ def _commands() -> Iterator[str]:
 
 
 def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
-    yield from ("", f"## `{ctx.command_path}`", "", _text(command))
+    yield from ("", f"## `{' '.join([ctx.command_path, *_arguments(command)])}`", "", _text(command))
     yield from _flags([one for one in command.params if command is root or one.expose_value], ctx)
     if isinstance(command, click.Group):
         for name in command.list_commands(ctx):
@@ -124,6 +134,13 @@ def _command(command: click.Command, ctx: click.Context) -> Iterator[str]:
             assert child is not None
             with click.Context(child, parent=ctx, info_name=name) as inner:
                 yield from _command(child, inner)
+
+
+def _arguments(command: click.Command) -> Iterator[str]:
+    for one in command.params:
+        if isinstance(one, click.Argument):
+            name = str(one.name).upper() + ("..." if one.nargs == -1 else "")
+            yield name if one.required else f"[{name}]"
 
 
 def _text(command: click.Command) -> str:

@@ -44,6 +44,7 @@ MEANINGS = {
     # worker
     "worker_polling_interval": "how often jobs are looked for when nothing wakes the worker",
     "worker_slots": "how many jobs one worker runs at once",
+    "worker_tags": "the tags of this worker; a train that asks for tags runs only where all of them are",
     "max_crashes": "how many servers a piece of work may take down before it becomes a dead letter",
     "max_output_bytes": "an output that is larger fails its execution",
     "settle_window": "how long an outcome may wait for others, to be written with them",
@@ -74,3 +75,8 @@ MEANINGS = {
     "outbox_retention": "how long delivered messages are kept",
 }
 SHORTHANDS = {"polling_interval": "sets `manifest_manager_polling_interval` and `job_dispatcher_polling_interval`"}
+OF_THE_MACHINE = {
+    "INTERLOCK_HOME": "the folder of the embedded databases, one for each project folder",
+    "INTERLOCK_EMBEDDED_FOLDER": "the folder of this very embedded database",
+    "INTERLOCK_EMBEDDED_USER": "the account that runs the embedded PostgreSQL when it is started by root",
+}

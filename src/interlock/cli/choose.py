@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,19 @@ FLAGS = ("dsn", "schema")
 
 def choose_app(options: Mapping[str, Any], **flags: Any) -> Interlock:
     """The app named by -a, INTERLOCK_APP or [tool.interlock] app, else one without trains; flags win over its own."""
-    for misspelt, meant in misspelt_variables(os.environ):
-        click.echo(f"interlock: {misspelt} is no setting; did you mean {meant}?", err=True)
+    _point_out_misspelt_variables()
     name = options.get("app") or _named_by_project()
     app = Interlock() if name is None else load_app(name)
     said = {flag: options[flag] for flag in FLAGS if flag in options} | flags
     app.settings = override(app.settings, {flag: value for flag, value in said.items() if value is not None})
     return app
+
+
+@cache
+def _point_out_misspelt_variables() -> None:
+    """Once per process, also when a command chooses its app twice."""
+    for misspelt, meant in misspelt_variables(os.environ):
+        click.echo(f"interlock: {misspelt} is no setting; did you mean {meant}?", err=True)
 
 
 def load_app(name: str) -> Interlock:
