@@ -12,6 +12,8 @@ from interlock.observe.events import ActivationSkipped
 
 @pytest.fixture
 async def family(yard):
+    """Its dormant child is paused, so that what was queued can be looked at."""
+    await yard.conn.execute("INSERT INTO interlock.train (name, paused) VALUES ('repair', true)")
     parent = await yard.manifest("parent", train="extract")
     child = await yard.manifest("repair", kind="dormant", parent=parent, planned=False, train="repair")
     return parent, child

@@ -99,7 +99,7 @@ class Yard:
     async def entry_of(self, execution: int) -> dict[str, Any]:
         return dict(
             await self.conn.fetchrow(
-                "SELECT * FROM interlock.work_queue WHERE id = (SELECT entry_id FROM interlock.execution WHERE id = $1)",
+                "SELECT w.* FROM interlock.work_queue w, interlock.execution e WHERE e.id = $1 AND w.id = e.entry_id",
                 execution,
             )
         )
