@@ -38,6 +38,7 @@ class DueManifest:
     planned_at: datetime | None
     planned_offset: timedelta
     next_run_at: datetime
+    parent_id: int | None
     consumed_execution_id: int | None
     write_failures: int
     parent_success_id: int | None

@@ -124,6 +124,7 @@ def _fire_arguments(fires: Sequence[PlannedFire]) -> dict[str, list[Any]]:
         "planned_at": [None if fire.next is None else fire.next.planned_at for fire in fires],
         "planned_offsets": [_NO_TIME if fire.next is None else fire.next.offset for fire in fires],
         "consumed": [fire.consumed for fire in fires],
+        "parent_ids": [fire.manifest.parent_id for fire in fires],
     }
 
 

@@ -49,6 +49,7 @@ select
     m.planned_at,
     m.planned_offset,
     m.next_run_at,
+    m.parent_id,
     m.consumed_execution_id,
     m.write_failures,
     parent.last_success_execution_id as parent_success_id,

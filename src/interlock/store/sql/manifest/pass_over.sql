@@ -10,8 +10,9 @@ set next_run_at = case when done.entry then case when again.succeeded then m.nex
                                  else m.consumed_execution_id end,
     updated_at = clock_timestamp()
 from unnest(
-    :ids::bigint[], :fire_keys::text[], :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[]
-) as w (id, fire_key, planned_at, planned_offset, consumed)
+    :ids::bigint[], :fire_keys::text[], :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[],
+    :parent_ids::bigint[]
+) as w (id, fire_key, planned_at, planned_offset, consumed, parent_id)
 cross join lateral (
     select exists (
         select from /*schema*/work_queue q
@@ -20,10 +21,8 @@ cross join lateral (
 ) done
 cross join lateral (
     select exists (
-        select from /*schema*/manifest child
-        join /*schema*/manifest parent on parent.id = child.parent_id
-        where child.id = w.id and w.consumed is not null
-          and parent.last_success_execution_id is distinct from w.consumed
+        select from /*schema*/manifest parent
+        where parent.id = w.parent_id and parent.last_success_execution_id is distinct from w.consumed
     ) as succeeded
 ) again
 where m.id = w.id

@@ -7,10 +7,10 @@ with wanted as (
     from unnest(
         :ids::bigint[], :fire_keys::text[], :attempts::integer[], :priorities::smallint[], :max_attempts::integer[],
         :retry_delays::interval[], :max_retry_delays::interval[], :retry_backoffs::real[], :timeouts::interval[],
-        :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[]
+        :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[], :parent_ids::bigint[]
     ) with ordinality as w (
         id, fire_key, attempt, priority, max_attempts, retry_delay, max_retry_delay, retry_backoff, timeout,
-        planned_at, planned_offset, consumed, place
+        planned_at, planned_offset, consumed, parent_id, place
     )
 ),
 written as (
@@ -42,10 +42,8 @@ from written
 join wanted w on w.id = written.manifest_id
 cross join lateral (
     select exists (
-        select from /*schema*/manifest child
-        join /*schema*/manifest parent on parent.id = child.parent_id
-        where child.id = w.id and w.consumed is not null
-          and parent.last_success_execution_id is distinct from w.consumed
+        select from /*schema*/manifest parent
+        where parent.id = w.parent_id and parent.last_success_execution_id is distinct from w.consumed
     ) as succeeded
 ) again
 where m.id = w.id
