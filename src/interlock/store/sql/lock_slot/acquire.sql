@@ -1,5 +1,6 @@
 -- One round trip: the first free slot from a random one on, or who is in the way. Nothing waits, so that a lease is
 -- never stamped before a wait. The smallest N of all holders binds; with one N for all, the rows themselves are the cap.
+-- Nothing is taken while rows are missing: they are made first, and every slot has its chance.
 with holding as (
     select count(*) filter (where slot < :slots::integer) as known,
            count(*) filter (where expires_at > statement_timestamp()) as holders,
@@ -15,6 +16,7 @@ free as materialized (
     select l.slot, case when l.token is not null then l.holder end as expired
     from /*schema*/lock_slot l, holding
     where l.namespace = :namespace and l.name = :name
+      and holding.known = :slots::integer
       and l.slot < least(:slots::integer, holding.narrowest)
       and holding.holders < least(:slots::integer, holding.narrowest)
       and l.expires_at <= statement_timestamp()

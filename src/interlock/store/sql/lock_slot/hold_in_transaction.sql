@@ -10,6 +10,7 @@ free as materialized (
     select l.slot
     from /*schema*/lock_slot l, holding
     where l.namespace = :namespace and l.name = :name
+      and holding.known = :slots::integer
       and l.slot < least(:slots::integer, holding.narrowest)
       and holding.holders < least(:slots::integer, holding.narrowest)
       and l.expires_at <= statement_timestamp()

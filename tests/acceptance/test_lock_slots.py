@@ -1,0 +1,87 @@
+"""Many processes compete for a few slots: never more holders than slots, whoever keeps them."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from interlock import Interlock
+from tests.harness.child import tell
+
+SLOTS = 3
+TTL = timedelta(seconds=2)
+
+
+async def compete(options: dict[str, str], namespace: str, seconds: float) -> None:
+    """The child: takes and gives back as fast as it can, and tells when it held what, by the machine's one clock."""
+    app = Interlock(**options, lock_namespace=namespace)
+    holds = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        lease = await app.locks.atry_hold("shared", SLOTS, ttl=TTL, wait=0.05)
+        if lease is None:
+            continue
+        began = time.monotonic_ns()
+        lease.ensure()
+        ended = time.monotonic_ns()
+        holds.append((lease.slot, lease.fence, began, ended))
+        await lease.arelease()
+    await app.aclose()
+    tell("holds", holds=holds)
+
+
+def most_at_once(holds) -> int:
+    """Held from `began` to `ended` at the least: the slot was granted before and given back after."""
+    moments = sorted([(began, 1) for _, _, began, _ in holds] + [(ended, -1) for _, _, _, ended in holds])
+    count = most = 0
+    for _, change in moments:
+        count += change
+        most = max(most, count)
+    return most
+
+
+def judge(holds) -> list[str]:
+    """What is wrong; nothing, if all is well."""
+    faults = [] if most_at_once(holds) <= SLOTS else [f"{most_at_once(holds)} held at once"]
+    for slot in range(SLOTS):
+        of_slot = sorted((hold for hold in holds if hold[0] == slot), key=lambda hold: hold[2])
+        for before, after in pairwise(of_slot):
+            faults += [f"overlap on slot {slot}"] if after[2] < before[3] else []
+            faults += [f"fence of slot {slot} fell"] if after[1] <= before[1] else []
+    return faults
+
+
+@pytest.fixture(params=["postgres", "redis"])
+def options(request, migrated, valkey_url) -> dict[str, str]:
+    if request.param == "postgres":
+        return {"dsn": migrated}
+    return {"dsn": migrated, "lock_backend": "redis", "redis_url": valkey_url}
+
+
+async def race(fleet, options, processes: int, seconds: float, namespace: str = "race"):
+    names = [namespace.format(number) for number in range(processes)]
+    children = [fleet.start(f"{__name__}:compete", options, name, seconds) for name in names]
+    answers = [await child.expect("holds", seconds + 60) for child in children]
+    return [tuple(hold) for answer in answers for hold in answer["holds"]]
+
+
+async def test_a_few_processes_never_hold_more_than_the_slots(fleet, options):
+    holds = await race(fleet, options, processes=5, seconds=2)
+    assert judge(holds) == []
+    assert len(holds) > 50
+    assert {hold[0] for hold in holds} == set(range(SLOTS))
+
+
+@pytest.mark.slow
+async def test_sixteen_processes_never_hold_more_than_three_slots_for_half_a_minute(fleet, options):
+    holds = await race(fleet, options, processes=16, seconds=30)
+    assert judge(holds) == []
+    assert len(holds) > 1000
+
+
+async def test_control_processes_that_do_not_see_each_other_are_found_out(fleet, options):
+    holds = await race(fleet, options, processes=3, seconds=2, namespace="apart-{}")
+    assert judge(holds) != []
