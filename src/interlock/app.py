@@ -230,26 +230,24 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
         try:
             database, keeper = await self._register_as(None)
             supervisor = self._supervise([keeper, self._seeding_component(database, keeper)])
-            worker = self._worker(database, keeper, Notifier(database, emit=self.events.emit))
+            notifier = Notifier(database, emit=self.events.emit)
+            worker = self._worker(database, keeper, notifier)
+            dispatcher = self._dispatcher(database, keeper, worker, notifier.notify)
             await supervisor.start()
             try:
-                yield self._ticks(database, keeper, worker)
+                yield {**self._ticks(database, keeper), "dispatch": dispatcher.tick, "worker": worker.step}
             finally:
                 await worker.aclose()
+                await dispatcher.close()
+                await notifier.close()
                 await supervisor.stop()
         finally:
             await self.aclose()
 
-    def _ticks(self, database: Database, keeper: Keeper, worker: Worker) -> dict[str, Callable[[], Awaitable[Any]]]:
-        """The tick of each role by its name, each answering its result record."""
+    def _ticks(self, database: Database, keeper: Keeper) -> dict[str, Callable[[], Awaitable[Any]]]:
+        """The ticks that hold nothing of their own, by name."""
         recovery, sweep = self._recovery(database, keeper), Sweep(database, emit=self.events.emit, clock=self.clock)
-        return {
-            "manifests": self.manager(database).tick,
-            "recovery": recovery.tick,
-            "sweep": sweep.tick,
-            "dispatch": self._dispatcher(database, keeper, worker, lambda _: None).tick,
-            "worker": worker.step,
-        }
+        return {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
