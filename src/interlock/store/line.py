@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """For one user at a time, outside any transaction; opened on first use, and anew after it broke."""
+    """For one user at a time, outside any transaction; opened on first use, and anew after it broke.
 
-    def __init__(self, database: Database, purpose: str) -> None:
+    With `by_key` its statements are planned as lookups by key, whatever the tables looked like when they were planned.
+    Behind a transaction pooler (no statement cache) it is left out: the setting would stay with a connection of others.
+    """
+
+    def __init__(self, database: Database, purpose: str, *, by_key: bool = False) -> None:
         self._database, self._purpose = database, purpose
+        self._by_key = by_key and database.settings.statement_cache_size != 0
         self._conn: asyncpg.Connection[Record] | None = None
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
         conn = self._conn
         if conn is None or conn.is_closed():
-            conn = self._conn = await self._database.connect(self._purpose)
+            conn = self._conn = await self._open()
         try:
             yield conn
         except Exception as error:
@@ -40,3 +45,9 @@ class Line:
         if conn is not None:
             with suppress(Exception):
                 await conn.close(timeout=1)
+
+    async def _open(self) -> asyncpg.Connection[Record]:
+        conn = await self._database.connect(self._purpose)
+        if self._by_key:
+            await self._database.sql["session/by_key"].execute(conn)
+        return conn

@@ -47,7 +47,7 @@ class Settler:
     def __init__(self, database: Database, *, window: timedelta, clock: Clock, report: Report) -> None:
         self._database, self._clock, self._report = database, clock, report
         self._window = window.total_seconds()
-        self._line = Line(database, "worker settle")
+        self._line = Line(database, "worker settle", by_key=True)
         self._executions = Executions(database.sql)
         self._plain: deque[Job] = deque()
         self._others: deque[Settlement] = deque()

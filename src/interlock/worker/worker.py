@@ -69,7 +69,7 @@ class Worker:
         self._slots, self._settings, self._server, self._host = slots, settings, server, host
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
         self._on_freed: Callable[[], None] = lambda: None
-        self._line, self._jobs = Line(database, "worker claim"), BackgroundJobs(database.sql)
+        self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
         report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched)
         self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
