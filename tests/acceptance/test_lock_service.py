@@ -1,0 +1,204 @@
+"""A lock service that stands still, forgets or restarts: what can be saved is saved, the rest is lost in time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from interlock import Interlock, LeaseLost, LockServiceUnavailable
+from interlock.observe.events import SlotLost, SlotRenewalFailed
+from tests.harness import databases
+from tests.harness.schema import apply_schema
+from tests.harness.valkey import ask
+from tests.harness.waiting import eventually
+
+TTL = timedelta(seconds=2)
+
+
+class Watched:
+    """An app and what it said."""
+
+    def __init__(self, app: Interlock) -> None:
+        self.app, self.locks, self.events = app, app.locks, []
+        app.events.subscribe(self.events.append)
+
+    def said(self, kind) -> int:
+        return sum(isinstance(event, kind) for event in self.events)
+
+    async def failed_renewal(self) -> None:
+        before = self.said(SlotRenewalFailed)
+        await eventually(lambda: self.said(SlotRenewalFailed) > before, 10, "a renewal that fails")
+
+    async def renewed(self, lease) -> None:
+        """A full lease was granted after this call began."""
+        await eventually(lambda: lease.remaining() > TTL * 0.9, 10, "a renewal")
+
+    async def lost(self) -> int:
+        """Hold until the lease is lost; answers the fence."""
+        lease = await self.locks.atry_hold("x", ttl=TTL)
+        with pytest.raises(LeaseLost):
+            await _stay(lease)
+        return lease.fence
+
+
+async def _stay(lease) -> None:
+    async with lease:
+        await asyncio.Event().wait()
+
+
+async def next_fence(locks) -> int:
+    """The fence of the next holder, once the service answers again."""
+
+    async def taken():
+        try:
+            return await locks.atry_hold("x", ttl=TTL)
+        except LockServiceUnavailable:
+            return None
+
+    lease = await eventually(taken, 20, "a slot")
+    await lease.arelease()
+    return lease.fence
+
+
+@pytest.fixture
+async def redis(own_valkey, migrated):
+    app = Interlock(migrated, lock_backend="redis", redis_url=f"redis://127.0.0.1:{own_valkey.port}/0")
+    yield Watched(app)
+    await app.aclose()
+
+
+@pytest.fixture
+async def postgres(own_postgres):
+    databases.run_blocking(apply_schema(own_postgres.dsn))
+    app = Interlock(own_postgres.dsn)
+    yield Watched(app)
+    await app.aclose()
+
+
+def stand_still(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def go_on(pid: int) -> None:
+    os.kill(pid, signal.SIGCONT)
+
+
+async def test_a_pause_of_redis_shorter_than_the_lease_loses_nothing(redis, own_valkey):
+    async with redis.locks.hold("x", ttl=TTL) as lease:
+        ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 500)} ALL")
+        await eventually(lambda: lease.remaining() < TTL * 0.6, 10, "a renewal that is late")
+        await redis.renewed(lease)
+    assert redis.said(SlotLost) == 0
+
+
+async def test_a_pause_of_redis_longer_than_the_lease_loses_it(redis, own_valkey):
+    holding = asyncio.create_task(redis.lost())
+    await eventually(lambda: redis.events, 10, "the hold")
+    ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 2000)} ALL")
+    fence = await holding
+    assert redis.said(SlotLost) == 1
+    assert await next_fence(redis.locks) > fence
+
+
+async def test_a_redis_stopped_for_less_than_the_lease_loses_nothing(redis, own_valkey):
+    async with redis.locks.hold("x", ttl=TTL) as lease:
+        stand_still(own_valkey.pid)
+        try:
+            await redis.failed_renewal()
+        finally:
+            go_on(own_valkey.pid)
+        await redis.renewed(lease)
+    assert redis.said(SlotLost) == 0
+
+
+async def test_a_redis_stopped_for_longer_than_the_lease_loses_it(redis, own_valkey):
+    holding = asyncio.create_task(redis.lost())
+    await eventually(lambda: redis.events, 10, "the hold")
+    stand_still(own_valkey.pid)
+    try:
+        fence = await holding
+    finally:
+        go_on(own_valkey.pid)
+    assert await next_fence(redis.locks) > fence
+
+
+async def test_flushall_loses_the_lease_at_its_next_renewal_and_fences_go_on_growing(redis, own_valkey):
+    holding = asyncio.create_task(redis.lost())
+    await eventually(lambda: redis.events, 10, "the hold")
+    ask(own_valkey.port, "FLUSHALL")
+    fence = await holding
+    assert "does not know it" in next(event for event in redis.events if isinstance(event, SlotLost)).reason
+    assert await next_fence(redis.locks) > fence
+
+
+async def test_a_redis_that_restarts_and_has_forgotten_everything_loses_the_lease_and_fences_go_on_growing(
+    redis, own_valkey
+):
+    holding = asyncio.create_task(redis.lost())
+    await eventually(lambda: redis.events, 10, "the hold")
+    own_valkey.kill()
+    own_valkey.start()
+    fence = await holding
+    assert await next_fence(redis.locks) > fence
+
+
+async def test_control_a_fence_that_only_counts_starts_anew_after_flushall(redis, own_valkey, monkeypatch):
+    text = (Path(__file__).parents[2] / "src/interlock/locks/scripts/acquire.lua").read_text()
+    counting = text.replace("tonumber(time[1]) * 1000000 + tonumber(time[2]))", "0)")
+    assert counting != text
+    original = __import__("interlock.locks.redis", fromlist=["_script"])._script
+    monkeypatch.setattr(
+        "interlock.locks.redis._script", lambda name: (counting, "0" * 40) if name == "acquire" else original(name)
+    )
+    lease = await redis.locks.atry_hold("x", on_lost="mark")
+    ask(own_valkey.port, "FLUSHALL")
+    assert await next_fence(redis.locks) <= lease.fence
+    lease.abandon()
+
+
+async def test_a_restart_of_postgresql_loses_no_lease(postgres, own_postgres):
+    long = timedelta(seconds=20)
+    async with postgres.locks.hold("x", ttl=long) as lease:
+        await asyncio.to_thread(own_postgres.restart)
+        await lease.aextend(TTL)
+        await postgres.renewed(lease)
+    assert postgres.said(SlotLost) == 0
+
+
+async def test_a_power_cut_of_postgresql_does_not_forget_who_holds(postgres, own_postgres):
+    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=30))
+    await asyncio.to_thread(own_postgres.restart, "immediate")
+    other = Interlock(own_postgres.dsn)
+    assert await other.locks.atry_hold("x") is None
+    await other.aclose()
+    await lease.aextend()
+    await lease.arelease()
+
+
+async def test_a_postgresql_that_is_away_for_longer_than_the_lease_loses_it(postgres, own_postgres):
+    holding = asyncio.create_task(postgres.lost())
+    await eventually(lambda: postgres.events, 10, "the hold")
+    await asyncio.to_thread(own_postgres.stop)
+    fence = await holding
+    await asyncio.to_thread(own_postgres.start)
+    assert postgres.said(SlotRenewalFailed) > 1
+    assert await next_fence(postgres.locks) > fence
+
+
+async def test_a_line_that_went_dead_without_a_word_is_noticed_and_replaced(postgres, own_postgres, proxy_to):
+    proxy = proxy_to(own_postgres.dsn)
+    watched = Watched(Interlock(proxy.dsn(own_postgres.dsn)))
+    async with watched.locks.hold("x", ttl=TTL) as lease:
+        await watched.renewed(lease)
+        proxy.half_open()
+        await watched.failed_renewal()
+        proxy.cut()
+        proxy.heal()
+        await watched.renewed(lease)
+    assert watched.said(SlotLost) == 0
+    await watched.app.aclose()
