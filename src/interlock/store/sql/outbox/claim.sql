@@ -1,0 +1,115 @@
+-- Topics are walked one by one, each with a share of the batch, so a topic with a long backlog or a closed road hides no
+-- other. What a claim finds beyond delivery is decided in the same statement: a message past its expiry, one that took
+-- down too many workers, one that the receiver may have forgotten. Only the proof counts in the last case but one: a
+-- message whose next crash would be the last is claimed by the isolated lane alone.
+with recursive topics as (
+    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
+    union all
+    select (
+        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
+    )
+    from topics t
+    where t.topic is not null
+), served as materialized (
+    select t.topic, p.crash_limit, p.idempotency_window
+    from topics t
+    cross join lateral (
+        select greatest(x.crash_limit, 2) as crash_limit, x.idempotency_window, x.has_room
+        from unnest(:patterns::text[], :crash_limits::integer[], :windows::interval[], :rooms::boolean[])
+            with ordinality as x (pattern, crash_limit, idempotency_window, has_room, place)
+        where t.topic ~ x.pattern
+        order by x.place
+        limit 1
+    ) p
+    where p.has_room
+), probing as (
+    update /*schema*/outbox_topic b
+    set breaker = 'half_open', probe_at = clock_timestamp() + :lease::interval
+    from (
+        select b.topic
+        from /*schema*/outbox_topic b
+        join served on served.topic = b.topic
+        where b.breaker <> 'closed'
+          and not b.parked
+          and b.probe_at <= statement_timestamp()
+        for update of b skip locked
+    ) due
+    where b.topic = due.topic
+    returning b.topic
+), roads as materialized (
+    select s.*, p.topic is not null as probe,
+        case when p.topic is not null then 1 when b.parked or b.breaker <> 'closed' then 0 else :limit::integer end as room
+    from served s
+    left join probing p on p.topic = s.topic
+    left join /*schema*/outbox_topic b on b.topic = s.topic
+    where exists (
+        select
+        from /*schema*/outbox o
+        where o.state = 'pending'
+          and o.topic = s.topic
+          and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
+    )
+), share as materialized (
+    select greatest(ceil(:limit::integer::float8 / greatest(count(*), 1)), least(:limit::integer, 25))::integer as most
+    from roads
+    where room > 0
+), found as materialized (
+    select x.*, r.probe, row_number() over (partition by r.topic order by x.available_at, x.id) as turn,
+        case
+            when x.expires_at <= coalesce(:now::timestamptz, statement_timestamp()) then 'expired'
+            when x.crashed and x.crashes + 1 >= r.crash_limit then 'dead'
+            when x.claims > 0 and x.first_emitted_at + r.idempotency_window
+                <= coalesce(:now::timestamptz, statement_timestamp()) then 'needs_review'
+            else 'pending'
+        end as verdict
+    from roads r
+    cross join share
+    cross join lateral (
+        select o.id, o.available_at, o.expires_at, o.crashes, o.claims, o.first_emitted_at,
+            o.claim_token is not null as crashed
+        from /*schema*/outbox o
+        where o.state = 'pending'
+          and o.topic = r.topic
+          and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
+          and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
+          and (o.key is null or not :unkeyed_only::boolean)
+          and (o.crashes + (o.claim_token is not null)::integer + 1 = r.crash_limit) = :isolated::boolean
+        order by o.available_at, o.id
+        limit least(r.room, share.most)
+        for update skip locked
+    ) x
+    where r.room > 0
+), picked as materialized (
+    select * from found order by turn, id limit :limit::integer
+), claimed as (
+    update /*schema*/outbox o
+    set state = p.verdict,
+        crashes = o.crashes + p.crashed::integer,
+        claim_token = case when p.verdict = 'pending' then :token::uuid end,
+        claimed_by = :server::uuid,
+        claimed_at = clock_timestamp(),
+        claims = o.claims + (p.verdict = 'pending')::integer,
+        available_at = case when p.verdict = 'pending' then clock_timestamp() + :lease::interval else o.available_at end,
+        first_emitted_at = coalesce(o.first_emitted_at, coalesce(:now::timestamptz, clock_timestamp())),
+        failure = case p.verdict
+            when 'dead' then 'crash_loop' when 'needs_review' then 'window_passed' when 'expired' then 'expired'
+            else o.failure end,
+        ended_at = case when p.verdict <> 'pending' then coalesce(:now::timestamptz, clock_timestamp()) end
+    from picked p
+    where o.id = p.id
+      and o.state = 'pending'
+    returning o.*, p.crashed, p.probe
+), noted as (
+    insert into /*schema*/outbox_attempt (outbox_id, topic, attempt, host, started_at, outcome, error_message)
+    select id, topic, attempts + 1, :host::text, null, outcome, null
+    from claimed
+    cross join lateral (
+        select 'crashed' as outcome where crashed
+        union all
+        select state where state in ('dead', 'needs_review')
+    ) x
+)
+select id, message_id, topic, payload::text, headers::text, key, partition, state, claims, attempts, crashes,
+    published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket
+from claimed
+order by id

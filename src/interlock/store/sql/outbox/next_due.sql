@@ -1,0 +1,29 @@
+-- How long until something of these topics may be claimed: a delay, a retry, the end of a lost worker's claim, a probe.
+with recursive topics as (
+    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
+    union all
+    select (
+        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
+    )
+    from topics t
+    where t.topic is not null
+)
+select min(
+    case
+        when b.parked then null
+        when b.breaker <> 'closed' then greatest(b.probe_at, n.available_at)
+        else n.available_at
+    end
+) - coalesce(:now::timestamptz, statement_timestamp()) as wait
+from topics t
+cross join lateral (
+    select o.available_at
+    from /*schema*/outbox o
+    where o.state = 'pending'
+      and o.topic = t.topic
+      and o.available_at > coalesce(:now::timestamptz, statement_timestamp())
+    order by o.available_at
+    limit 1
+) n
+left join /*schema*/outbox_topic b on b.topic = t.topic
+where exists (select from unnest(:patterns::text[]) as p (pattern) where t.topic ~ p.pattern)
