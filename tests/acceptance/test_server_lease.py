@@ -16,7 +16,7 @@ from tests.harness.profile import SHORT_LEASES
 from tests.harness.waiting import eventually
 from tests.integration.store.test_judging import STEADY, Without
 
-LEASE, HEARTBEAT = timedelta(seconds=3), timedelta(seconds=0.5)
+LEASE, HEARTBEAT = timedelta(seconds=4), timedelta(seconds=0.4)
 SETTINGS = {**SHORT_LEASES, "lease": LEASE, "heartbeat": HEARTBEAT}
 STARTING = 60.0
 TOLD = {
@@ -88,7 +88,7 @@ class Ward:
         return await self._conn.fetchval(question, process.server)
 
 
-async def judged_again(process, times: int = 3) -> None:
+async def judged_again(process, times: int = 2) -> None:
     before = len(process.heard("judged"))
     await eventually(lambda: len(process.heard("judged")) >= before + times, 20, "more judgements")
 
