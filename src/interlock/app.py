@@ -189,10 +189,10 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
             await self.aclose()
         return supervisor
 
-    def run(self, roles: Iterable[str] | None = None) -> None:
+    def run(self, roles: Iterable[str] | None = None) -> Supervisor:
         """Run as a server until SIGTERM; the blocking form of `arun`, for scripts."""
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            runner.run(self.arun(roles))
+            return runner.run(self.arun(roles))
 
     async def _server(self, roles: Iterable[str] | None) -> tuple[Supervisor, Keeper]:
         database, keeper = await self._register_as(roles)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 
@@ -24,7 +23,7 @@ def command(ctx: click.Context, *, roles: str, server_name: str | None, as_json:
     wanted = _roles(roles)
     configure_logging(sys.stderr, "DEBUG" if ctx.obj.get("debug") else "INFO", "json" if as_json else "auto")
     app.events.subscribe(LogSubscriber())
-    supervisor = asyncio.run(app.arun(wanted))
+    supervisor = app.run(wanted)
     if supervisor.forced:
         os._exit(1)  # a body that ignores its cancellation must not keep the process
 

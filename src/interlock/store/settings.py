@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -11,7 +11,7 @@ SchemaApply = Literal["auto", "never"]
 class StoreSettings:
     """Where the database is and how it is talked to."""
 
-    dsn: str | None = None
+    dsn: str | None = field(default=None, repr=False)  # it may hold a password
     schema: str = "interlock"
     schema_apply: SchemaApply = "auto"
     pool_size: int = 10
