@@ -1,0 +1,141 @@
+"""What an enqueue writes, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from interlock.errors import PayloadTooLarge, SyncCallInEventLoop, UnknownGroup, UnsupportedConnection
+from interlock.observe.context import ExecutionContext, bound
+from interlock.observe.events.work import WorkEnqueued
+from tests.integration.dispatch.shop import Shop
+
+
+@pytest.fixture
+async def shop(migrated):
+    shop = Shop(migrated)
+    async with shop.app:
+        yield shop
+
+
+async def entry(conn, handle):
+    return await conn.fetchrow("SELECT * FROM interlock.work_queue WHERE id = $1", handle.id)
+
+
+async def test_an_entry_has_the_policy_of_its_train_and_else_of_the_settings(shop, conn):
+    row = await entry(conn, await shop.greet.aenqueue("Ada", times=2))
+    assert (row["state"], row["kind"], row["train"], row["attempt"]) == ("queued", "adhoc", "greet", 1)
+    assert row["input"] == '{"name": "Ada", "times": 2}'
+    assert (row["max_attempts"], row["retry_delay"]) == (3, timedelta(seconds=0.01))
+    assert (row["priority"], row["group_priority"], row["ready"], row["key_held"]) == (0, 0, True, False)
+    row = await entry(conn, await shop.double.aenqueue(4))
+    assert (row["max_attempts"], row["timeout"], row["priority"]) == (2, timedelta(seconds=33), 7)
+
+
+async def test_the_caller_says_priority_delay_and_group(shop, conn):
+    using = shop.greet.using(priority=40, delay=timedelta(hours=1), group="etl")
+    row = await entry(conn, await using.aenqueue("Ada"))
+    group = await conn.fetchrow("SELECT * FROM interlock.manifest_group WHERE name = 'etl'")
+    assert (row["priority"], row["group_id"], row["ready"]) == (40, group["id"], False)
+    assert row["scheduled_at"] - row["created_at"] == timedelta(hours=1)
+
+
+async def test_without_a_priority_of_its_own_an_entry_has_that_of_its_group(shop, conn):
+    await conn.execute("INSERT INTO interlock.manifest_group (name, priority) VALUES ('vip', 21)")
+    row = await entry(conn, await shop.greet.using(group="vip").aenqueue("Ada"))
+    assert (row["priority"], row["group_priority"]) == (21, 21)
+    row = await entry(conn, await shop.double.using(group="vip").aenqueue(1))
+    assert row["priority"] == 7
+
+
+async def test_a_declared_group_that_no_server_wrote_yet_is_written(shop, conn):
+    assert await conn.fetchval("SELECT count(*) FROM interlock.manifest_group") == 1
+    handles = await asyncio.gather(*(shop.double.aenqueue(number) for number in range(10)))
+    assert len({handle.id for handle in handles}) == 10
+    assert await conn.fetchval("SELECT count(*) FROM interlock.manifest_group") == 2
+
+
+async def test_an_undeclared_group_is_refused_and_nothing_is_written(shop, conn):
+    orders = [shop.greet.using(group="nowhere").order("Ada"), shop.greet.bind("Bob")]
+    with pytest.raises(UnknownGroup) as refused:
+        await shop.app.aenqueue_many(orders)
+    assert (refused.value.name, list(refused.value.known)) == ("nowhere", ["default"])
+    assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 0
+
+
+async def test_many_runs_of_several_trains_come_back_in_their_order(shop, conn):
+    runs = [
+        shop.greet.bind("Ada"),
+        shop.double.bind(2),
+        shop.greet.using(key="k").order("Bob"),
+        shop.double.bind(3),
+        shop.greet.using(key="k").order("again"),
+    ]
+    handles = await shop.app.aenqueue_many(runs)
+    rows = [await entry(conn, handle) for handle in handles]
+    assert [handle.train.name for handle in handles] == ["greet", "double", "greet", "double", "greet"]
+    assert [row["input"] for row in rows[:4]] == [
+        '{"name": "Ada"}',
+        '{"number": 2}',
+        '{"name": "Bob"}',
+        '{"number": 3}',
+    ]
+    assert handles[4].id == handles[2].id
+    assert await shop.app.aenqueue_many([]) == []
+
+
+async def test_many_runs_are_one_statement(shop, conn):
+    await shop.app.aenqueue_many([shop.double.bind(0)])
+    before = await conn.fetchval("SELECT max(id) FROM interlock.work_queue")
+    handles = await shop.app.aenqueue_many([shop.greet.bind(str(number)) for number in range(500)])
+    written = await conn.fetchval("SELECT count(DISTINCT xmin::text) FROM interlock.work_queue WHERE id > $1", before)
+    assert (len(handles), written) == (500, 1)
+
+
+async def test_a_blocking_enqueue_works_in_a_thread_and_is_refused_in_an_event_loop(shop):
+    handle = await asyncio.to_thread(shop.greet.enqueue, "Ada")
+    assert await asyncio.to_thread(handle.status) == "queued"
+    with pytest.raises(SyncCallInEventLoop):
+        shop.greet.enqueue("Ada")
+    with pytest.raises(SyncCallInEventLoop):
+        shop.app.enqueue_many([shop.greet.bind("Ada")])
+    many = await asyncio.to_thread(shop.app.enqueue_many, [shop.greet.bind("Ada"), shop.double.bind(1)])
+    assert len(many) == 2
+
+
+async def test_an_input_that_is_too_large_is_refused(migrated, conn):
+    shop = Shop(migrated, max_input_bytes=100)
+    async with shop.app:
+        with pytest.raises(PayloadTooLarge):
+            await shop.greet.aenqueue("x" * 100)
+    assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 0
+
+
+async def test_work_that_a_train_enqueues_names_the_execution_that_caused_it(shop, conn):
+    with bound(ExecutionContext(execution_id=42, train="parent")):
+        handle = await shop.greet.aenqueue("Ada")
+    assert (await entry(conn, handle))["caused_by_execution_id"] == 42
+
+
+async def test_each_entry_is_told(shop):
+    told = []
+    shop.app.events.subscribe(told.append, (WorkEnqueued,))
+    handle = await shop.greet.aenqueue("Ada")
+    assert [(event.entry_id, event.train, event.kind) for event in told] == [(handle.id, "greet", "adhoc")]
+
+
+async def test_what_is_no_connection_is_refused(shop):
+    with pytest.raises(UnsupportedConnection):
+        await shop.greet.using("postgresql://somewhere").aenqueue("Ada")
+    with pytest.raises(UnsupportedConnection):
+        shop.greet.using(object()).enqueue("Ada")
+
+
+async def test_a_new_entry_wakes_the_dispatchers_of_other_servers(shop, conn):
+    heard = asyncio.Event()
+    await conn.add_listener("interlock_interlock", lambda *notice: notice[3].startswith("work") and heard.set())
+    await shop.greet.aenqueue("Ada")
+    async with asyncio.timeout(5):
+        await heard.wait()
