@@ -1,0 +1,117 @@
+"""Timers of a running server."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from interlock import Interlock, LockServiceUnavailable, cron, every, exclude
+from interlock.errors import DeclarationAfterStart, DuplicateName
+from interlock.observe.events import TimerLockBack, TimerLockDown, TimerSkipped, TimerStarted
+from tests.harness.waiting import eventually
+
+
+@pytest.fixture
+def app(migrated) -> Interlock:
+    app = Interlock(migrated, name="shop", shutdown_timeout=timedelta(seconds=5))
+    app.said = []
+    app.events.subscribe(app.said.append)
+    return app
+
+
+def count(app, kind) -> int:
+    return sum(isinstance(event, kind) for event in app.said)
+
+
+async def test_timers_fire_on_a_server_and_their_totals_are_listed(app, migrated):
+    ran = []
+
+    @app.timer(every(milliseconds=50), name="often")
+    async def often() -> None:
+        ran.append("often")
+
+    @app.timer(cron("* * * * * *"), name="plain", max_concurrency=2)
+    def plain() -> None:
+        ran.append("plain")
+
+    app.add_timer("never", often, every(milliseconds=50), exclude=[exclude.window("00:00", "12:00"),
+                                                                   exclude.window("12:00", "00:00")])  # fmt: skip
+    async with app.running(["timers"]):
+        await eventually(lambda: ran.count("often") >= 3 and "plain" in ran, 10, "some runs")
+        await eventually(lambda: count(app, TimerSkipped), 10, "a skip")
+    async with Interlock(migrated, name="shop") as client:
+        rows = {row.name: row for row in await client.timers.alist()}
+        assert await client.locks.aholders() == []
+    assert rows["often"].runs == ran.count("often")
+    assert rows["never"].runs == 0
+    assert rows["never"].skips["excluded_window"] >= 1
+    assert rows["plain"].max_concurrency == 2
+
+
+async def test_a_server_without_the_role_fires_nothing(app):
+    @app.timer(every(milliseconds=10), spread_start=False)
+    async def body() -> None:
+        pytest.fail("it ran")
+
+    async with app.running(["worker"]):
+        await asyncio.sleep(0.1)
+    assert count(app, TimerStarted) == 0
+
+
+async def test_a_shutdown_waits_for_what_runs(app):
+    entered, go, done = asyncio.Event(), asyncio.Event(), []
+
+    @app.timer(every(hours=1), spread_start=False, name="long")
+    async def long() -> None:
+        entered.set()
+        await go.wait()
+        done.append(True)
+
+    async with app.running(["timers"]):
+        await entered.wait()
+        asyncio.get_running_loop().call_later(0.1, go.set)
+    assert done == [True]
+
+
+async def test_declarations_after_the_start_and_twice_are_refused(app):
+    app.timer(every(hours=1), name="one")(_nothing)
+    with pytest.raises(DuplicateName):
+        app.timer(every(hours=1), name="one")(_nothing)
+    async with app.running(["timers"]):
+        with pytest.raises(DeclarationAfterStart):
+            app.timer(every(hours=1), name="late")(_nothing)
+
+
+async def test_an_outage_of_redis_is_told_once_and_ends_without_a_restart(migrated, own_valkey):
+    url = f"redis://127.0.0.1:{own_valkey.port}/0"
+    app = Interlock(migrated, lock_backend="redis", redis_url=url)
+    app.said = []
+    app.events.subscribe(app.said.append)
+    app.timer(every(milliseconds=100), name="t", spread_start=False)(_nothing)
+    async with app.running(["timers"]):
+        await eventually(lambda: count(app, TimerStarted), 10, "a run")
+        own_valkey.kill()
+        await eventually(lambda: count(app, TimerSkipped) >= 5, 10, "skips")
+        own_valkey.start()
+        await eventually(lambda: count(app, TimerLockBack), 20, "slots again")
+        started = count(app, TimerStarted)
+        await eventually(lambda: count(app, TimerStarted) > started, 10, "a run")
+    assert count(app, TimerLockDown) == 1
+
+
+async def test_a_timer_that_must_not_run_without_locks_ends_its_server(migrated, own_valkey):
+    url = f"redis://127.0.0.1:{own_valkey.port}/0"
+    app = Interlock(migrated, lock_backend="redis", redis_url=url)
+    app.timer(every(milliseconds=50), name="t", spread_start=False, when_lock_down="raise")(_nothing)
+    own_valkey.kill()
+    try:
+        with pytest.raises(LockServiceUnavailable):
+            await asyncio.wait_for(app.arun(["timers"]), 20)
+    finally:
+        own_valkey.start()
+
+
+async def _nothing() -> None:
+    return None
