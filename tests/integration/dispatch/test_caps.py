@@ -32,7 +32,7 @@ class LocksAndCountsAtOnce(Dispatching):
         self._counted = {row["group_id"]: Active(row["active"], row["active"]) for row in rows if row["group_id"]}
         return {*([None] if all_groups else []), *group_ids}
 
-    async def count_active(self, conn, *, excluded):
+    async def count_active(self, conn, *, excluded):  # noqa: ARG002  counted already
         return self._counted
 
 
@@ -97,7 +97,10 @@ async def test_control_locking_and_counting_in_one_statement_overshoots(ramp, co
 async def test_a_dispatcher_without_caps_takes_no_lock_and_does_not_wait(ramp):
     await ramp.queue(10)
     gate, tick = await held_before_commit(ramp.dispatcher(max_queued_jobs_per_cycle=4, hands=Hands(free=0)))
-    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    locks = (
+        "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database"
+        " WHERE locktype = 'advisory' AND datname = current_database()"
+    )
     assert await ramp.conn.fetchval(locks) == 0
     other = ramp.dispatcher(max_queued_jobs_per_cycle=4, hands=Hands(free=0))
     assert len((await asyncio.wait_for(other.tick(), 5)).dispatched) == 4
