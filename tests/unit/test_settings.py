@@ -283,7 +283,7 @@ def test_a_refused_address_does_not_show_its_password(load, option, value):
 
 
 def test_the_settings_do_not_show_a_password_when_printed(load):
-    settings = load({"dsn": "postgresql://me:s3cret@h/db", "redis_url": "redis://:s3cret@h", "lock_backend": "redis"})
+    settings = load(dsn="postgresql://me:s3cret@h/db", redis_url="redis://:s3cret@h", lock_backend="redis")
     assert "s3cret" not in repr(settings)
 
 
