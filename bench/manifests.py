@@ -31,17 +31,18 @@ if TYPE_CHECKING:
 SIZES = (1_000, 100_000, 1_000_000)
 DUE = 100
 GROUPS = 20
+PAST = 20_000  # entries and dead letters, and ten times as many runs: the same for every number of manifests
 SMALL = {"manifest_group", "server", "train"}  # a handful of rows each: reading them whole is the plan
 
 FILL = (
     "INSERT INTO interlock.manifest_group (name) SELECT 'g' || n FROM generate_series(2, {groups}) n",
     """
     INSERT INTO interlock.manifest (external_id, origin, train, input, group_id, schedule_kind, schedule, misfire,
-                                    misfire_threshold, planned_at, next_run_at)
+                                    misfire_threshold, planned_at, next_run_at, last_success_at)
     SELECT 'm' || n, 'runtime', 't', '{{}}', 1 + n % {groups}, 'every',
            '{{"kind": "every", "interval_us": 3600000000}}', 'fire_once', interval '60 s',
            now() + interval '1 day' + n * interval '1 s',
-           now() + interval '1 day' + n * interval '1 s'
+           now() + interval '1 day' + n * interval '1 s', now()
     FROM generate_series(1, {size}) n
     """,
     """
@@ -51,23 +52,23 @@ FILL = (
     SELECT CASE WHEN n % 10 = 0 THEN 'failed' ELSE 'completed' END, n, n, 'scheduled', 't', '{{}}', 1 + n % {size},
            1 + n % {groups}, 1, 0, 3, 3, '1 s', '1 s', 1, now() - n * interval '1 s', now() - n * interval '1 s',
            now() - n * interval '1 s', CASE WHEN n % 10 = 0 THEN 'error' END
-    FROM generate_series(1, {size} * 2) n
+    FROM generate_series(1, {past} * 10) n
     """,
     """
     INSERT INTO interlock.dead_letter (reason, kind, train, input, manifest_id, first_entry_id, group_id, priority,
                                        attempts, state, resolved_at)
     SELECT 'max_attempts', 'scheduled', 't', '{{}}', n, n, 1, 0, 3, 'acknowledged', now()
-    FROM generate_series(1, {size} / 10) n
+    FROM generate_series(1, {past}) n
     """,
     """
     INSERT INTO interlock.work_queue (state, kind, train, input, manifest_id, attempt, max_attempts, max_crashes,
         retry_delay, max_retry_delay, retry_backoff, group_id, group_priority, priority, ready, left_at, fire_key)
     SELECT 'dispatched', 'scheduled', 't', '{{}}', n, 1, 3, 3, '1 s', '1 s', 1, 1, 0, 0, true, now(), 'earlier'
-    FROM generate_series(1, {size} / 10) n
+    FROM generate_series(1, {past}) n
     """,
     """
     INSERT INTO interlock.background_job (execution_id, train, group_priority, priority, created_at, entry_id)
-    SELECT 100000000 + n, 't', 0, 0, now(), n FROM generate_series(1, {size} / 10) n
+    SELECT 100000000 + n, 't', 0, 0, now(), n FROM generate_series(1, {past}) n
     """,
 )
 MAKE_DUE = """
@@ -147,7 +148,7 @@ class World:
         self.manager = self._manager(self.database)
 
     async def fill(self) -> None:
-        await self._run(*(text.format(size=self.size, groups=GROUPS) for text in FILL), "ANALYZE")
+        await self._run(*(text.format(size=self.size, groups=GROUPS, past=PAST) for text in FILL), "ANALYZE")
 
     async def make_due(self, count: int = DUE) -> None:
         """Others than before; what was queued before is on its way."""

@@ -30,7 +30,8 @@ INDEXES = ("work_queue_one_queued_fire", "work_queue_one_entry_per_fire")
 UNGUARDED = {
     NO_LOCK: {"manifest/lead": "select :schema::text is not null"},
     NO_COMPARE: {
-        "manifest/hold": "select id from unnest(:ids::bigint[], :markers::timestamptz[]) as read (id, marker)"
+        "manifest/hold": "select id from unnest(:ids::bigint[], :markers::timestamptz[], :versions::text[])"
+        " as read (id, marker, version)"
     },
     NO_INDEXES: {},
 }

@@ -1,7 +1,7 @@
 """Junction 7: the verdicts are written, at most so many entries per cycle, and fairly between the groups.
 
-First all manifests that are to change are locked, those whose marker changed since they were read excepted: a marker
-that a parent's success or an operator set meanwhile survives. Then everything is written set-wise. If PostgreSQL
+First all manifests that are to change are locked, those excepted that changed since they were read: a marker that a
+parent's success or an operator set meanwhile survives. Then everything is written set-wise. If PostgreSQL
 refuses the batch, its entries are written one by one, and a manifest that is refused alone is set aside with its error.
 """
 
@@ -106,7 +106,7 @@ class _Writer:
         if blocked:
             await self.manifests.block(self.conn, [verdict.manifest.id for verdict in blocked])
         if laid_down:
-            await self.manifests.lay_down(self.conn, laid_down)
+            await self.manifests.lay_down(self.conn, [verdict.manifest.id for verdict in laid_down])
         if replanned:
             await self.manifests.replan(self.conn, replanned)
         return [*blocked, *laid_down, *replanned]

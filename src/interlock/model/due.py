@@ -16,6 +16,7 @@ class DueManifest:
     """A read-only view: no payload, and of runs, entries and dead letters only what a decision needs."""
 
     id: int
+    version: str
     external_id: str
     enabled: bool
     train: str
@@ -38,7 +39,6 @@ class DueManifest:
     planned_at: datetime | None
     planned_offset: timedelta
     next_run_at: datetime
-    parent_id: int | None
     consumed_execution_id: int | None
     write_failures: int
     parent_success_id: int | None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from interlock.model.due import FirstEntry, LaidDown, PlannedFire, Replanned
+    from interlock.model.due import FirstEntry, PlannedFire, Replanned
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
 
@@ -42,10 +42,11 @@ class Manifests:
         return [_due(row) for row in rows], rows[0]["share"] if rows else None
 
     async def hold_if_unchanged(self, conn: Connection, due: Iterable[DueManifest]) -> set[int]:
-        """Lock those whose marker is still the one that was read; what others hold is passed over."""
-        read = sorted((manifest.id, manifest.next_run_at) for manifest in due)
-        ids, markers = _columns(read, 2)
-        return {row["id"] for row in await self._sql["manifest/hold"].fetch(conn, ids=ids, markers=markers)}
+        """Lock those that are still as they were read; what others hold is passed over."""
+        read = sorted((manifest.id, manifest.next_run_at, manifest.version) for manifest in due)
+        ids, markers, versions = _columns(read, 3)
+        rows = await self._sql["manifest/hold"].fetch(conn, ids=ids, markers=markers, versions=versions)
+        return {row["id"] for row in rows}
 
     async def queue(
         self, conn: Connection, entries: Sequence[FirstEntry], *, max_crashes: int, now: datetime | None
@@ -63,10 +64,9 @@ class Manifests:
         """Clear the markers of held manifests that are still blocked."""
         return len(await self._sql["manifest/block"].fetch(conn, ids=ids))
 
-    async def lay_down(self, conn: Connection, verdicts: Sequence[LaidDown]) -> int:
-        read = [(verdict.manifest.id, verdict.manifest.parent_success_id) for verdict in verdicts]
-        ids, successes = _columns(read, 2)
-        return len(await self._sql["manifest/lay_down"].fetch(conn, ids=ids, parent_success_ids=successes))
+    async def lay_down(self, conn: Connection, ids: Sequence[int]) -> int:
+        """Clear marker and plan of held manifests that have nothing to wait for."""
+        return len(await self._sql["manifest/lay_down"].fetch(conn, ids=ids))
 
     async def replan(self, conn: Connection, verdicts: Sequence[Replanned]) -> int:
         plans = [(verdict.manifest.id, verdict.next.planned_at, verdict.next.offset) for verdict in verdicts]
@@ -124,7 +124,6 @@ def _fire_arguments(fires: Sequence[PlannedFire]) -> dict[str, list[Any]]:
         "planned_at": [None if fire.next is None else fire.next.planned_at for fire in fires],
         "planned_offsets": [_NO_TIME if fire.next is None else fire.next.offset for fire in fires],
         "consumed": [fire.consumed for fire in fires],
-        "parent_ids": [fire.manifest.parent_id for fire in fires],
     }
 
 

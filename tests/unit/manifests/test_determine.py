@@ -15,6 +15,7 @@ HOURLY = '{"kind": "every", "interval_us": 3600000000}'
 
 DUE = DueManifest(
     id=1,
+    version="1",
     external_id="m",
     enabled=True,
     train="t",
@@ -37,7 +38,6 @@ DUE = DueManifest(
     planned_at=NOW,
     planned_offset=timedelta(0),
     next_run_at=NOW,
-    parent_id=None,
     consumed_execution_id=None,
     write_failures=0,
     parent_success_id=None,
@@ -48,9 +48,7 @@ DUE = DueManifest(
     has_successful_execution=False,
     now=NOW,
 )
-DEPENDENT = replace(
-    DUE, schedule_kind="dependent", schedule="{}", parent_id=9, parent_success_id=7, has_successful_execution=True
-)
+DEPENDENT = replace(DUE, schedule_kind="dependent", schedule="{}", parent_success_id=7, has_successful_execution=True)
 
 
 def verdict_on(manifest: DueManifest, dead_lettered: frozenset[int] = frozenset()):

@@ -14,25 +14,22 @@ from interlock.store.manifest import Manifests
 from interlock.store.sql import Catalog, compile_statement
 from tests.harness.waiting import eventually
 from tests.integration.manifests.manager.test_passes import manual_successes
-from tests.integration.manifests.manager.world import HOUR
+from tests.integration.manifests.manager.world import CANCELLED, HOUR
 
-CHANGED = (
-    ("manifest/hold", "where m.next_run_at = read.marker", ""),
-    ("manifest/block", "      not m.enabled\n", "      true\n"),
-    ("manifest/queue", "parent.last_success_execution_id is distinct from w.consumed", "false"),
-    ("manifest/lay_down", "parent.last_success_execution_id is distinct from read.parent_success_id", "false"),
-)
-
-
+COMPARED = "where m.next_run_at = read.marker\n  and m.xmin::text = read.version"
+NO_COMPARE = ("manifest/hold", COMPARED, "where read.marker is not null and read.version is not null")
+NO_VERSION = ("manifest/hold", "and m.xmin::text = read.version", "and read.version is not null")
+NO_SECOND_LOOK = ("manifest/block", "      not m.enabled\n", "      true\n")
+DAILY = "86400000000"
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 class Without(Catalog):
     """The statements, with the guards of some taken out."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *changes: tuple[str, str, str]) -> None:
         super().__init__("interlock")
-        self._changes = {name: (old, new) for name, old, new in CHANGED if name in names}
+        self._changes = {name: (old, new) for name, old, new in changes}
 
     def __getitem__(self, name):
         statement = super().__getitem__(name)
@@ -47,7 +44,7 @@ class Without(Catalog):
 
 
 @asynccontextmanager
-async def paused_at(world, failpoint: str, *without: str):
+async def paused_at(world, failpoint: str, *without: tuple[str, str, str]):
     """A cycle that stands still at the failpoint while the block runs, and ends when it ends."""
     reached, go = asyncio.Event(), asyncio.Event()
 
@@ -94,10 +91,30 @@ async def test_a_marker_that_was_set_during_the_tick_survives(world):
 
 async def test_control_without_the_compare_and_set_the_marker_is_lost(world):
     manifest = await world.manifest("m")
-    async with paused_at(world, "manifests.before_create", "manifest/hold"):
+    async with paused_at(world, "manifests.before_create", NO_COMPARE):
         await operator_reschedules(world, manifest)
     row = await world.row(manifest)
     assert (row["next_run_at"], row["planned_at"]) == (None, world.now + HOUR)
+
+
+async def edited_during_the_tick(world, *without: tuple[str, str, str]):
+    """Code now says daily, while the fire that is due stays where it is; answers the plan after that fire."""
+    manifest = await world.manifest("m")
+    async with paused_at(world, "manifests.before_create", *without):
+        await world.conn.execute(
+            "UPDATE interlock.manifest SET schedule = jsonb_set(schedule, '{interval_us}', $1)", DAILY
+        )
+    await world.tick()
+    assert len(await world.entries(manifest)) == 1
+    return (await world.row(manifest))["planned_at"]
+
+
+async def test_a_schedule_that_is_edited_during_the_tick_makes_the_next_plan(world):
+    assert await edited_during_the_tick(world) == world.now + 24 * HOUR
+
+
+async def test_control_with_the_marker_alone_compared_the_edit_comes_a_fire_too_late(world):
+    assert await edited_during_the_tick(world, NO_VERSION) == world.now + HOUR
 
 
 async def woken_while_running(world):
@@ -115,48 +132,43 @@ async def woken_while_running(world):
 async def test_a_run_that_ends_between_load_and_write_keeps_its_marker_though_the_value_is_the_same(world):
     child, running = await woken_while_running(world)
     async with paused_at(world, "manifests.before_create"):
-        await world.end(running)
+        await world.end(running, CANCELLED)
     assert (await world.row(child))["next_run_at"] is not None
     assert (await world.tick()).queued == 1
 
 
 async def test_control_without_the_second_look_that_run_is_lost(world):
     child, running = await woken_while_running(world)
-    async with paused_at(world, "manifests.before_create", "manifest/block"):
-        await world.end(running)
+    async with paused_at(world, "manifests.before_create", NO_SECOND_LOOK):
+        await world.end(running, CANCELLED)
     assert (await world.row(child))["next_run_at"] is None
     assert (await world.tick()).queued == 0
 
 
-async def succeed_again_during_the_tick(world, *without: str) -> int:
+async def succeed_again_during_the_tick(world, *without: tuple[str, str, str]) -> bool:
+    """Answers whether a run was queued for the last success, once everything that is due was queued and has run."""
     parent = await world.manifest("parent", planned_at=None)
     child = await world.dependent("child", parent)
     await manual_successes(world, parent)
     async with paused_at(world, "manifests.before_create", *without):
-        await manual_successes(world, parent)
-    return child
+        [last] = await manual_successes(world, parent)
+    while (await world.tick()).due:
+        pass
+    await world.run_next(child)
+    await world.tick()
+    return str(last) in {entry["fire_key"] for entry in await world.entries(child)}
 
 
 async def test_a_success_that_comes_while_the_one_before_is_queued_is_not_lost(world):
-    child = await succeed_again_during_the_tick(world)
-    while (await world.tick()).due:
-        pass
-    await world.run_next(child)
-    assert (await world.tick()).queued == 1
-    first, second = await world.entries(child)
-    assert int(second["fire_key"]) > int(first["fire_key"])
+    assert await succeed_again_during_the_tick(world)
 
 
-async def test_control_without_the_look_at_the_parent_that_success_is_lost(world):
-    """The marker has the same value after both successes, so that the compare-and-set alone sees no difference."""
-    child = await succeed_again_during_the_tick(world, "manifest/queue")
-    while (await world.tick()).due:
-        pass
-    await world.run_next(child)
-    assert (await world.tick()).queued == 0
+async def test_control_with_the_marker_alone_compared_that_success_is_lost(world):
+    """The marker has the same value after both successes: comparing it alone sees no difference."""
+    assert not await succeed_again_during_the_tick(world, NO_VERSION)
 
 
-async def woken_for_nothing(world, *without: str) -> int:
+async def woken_for_nothing(world, *without: tuple[str, str, str]) -> int:
     parent = await world.manifest("parent", planned_at=None)
     child = await world.dependent("child", parent, planned_at=world.now)
     async with paused_at(world, "manifests.before_create", *without):
@@ -170,8 +182,8 @@ async def test_a_first_success_during_the_tick_wakes_the_child(world):
     assert len(await world.entries(child)) == 1
 
 
-async def test_control_without_the_look_at_the_parent_the_first_success_is_lost(world):
-    await woken_for_nothing(world, "manifest/lay_down")
+async def test_control_with_the_marker_alone_compared_the_first_success_is_lost(world):
+    await woken_for_nothing(world, NO_VERSION)
     assert (await world.tick()).queued == 0
 
 

@@ -1,5 +1,5 @@
 -- Only manifests that are held. What blocks is looked at once more, after the lock: a run that ended since it was read
--- has set the marker to the very value that was read, and clearing that would lose the next run.
+-- found the marker set and left the manifest as it was, and clearing the marker would lose the next run.
 update /*schema*/manifest m
 set next_run_at = null, updated_at = clock_timestamp()
 where m.id = any (:ids::bigint[])

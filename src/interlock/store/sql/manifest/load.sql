@@ -27,6 +27,7 @@ share as (
 )
 select
     m.id,
+    m.version,
     m.external_id,
     m.enabled,
     m.train,
@@ -49,7 +50,6 @@ select
     m.planned_at,
     m.planned_offset,
     m.next_run_at,
-    m.parent_id,
     m.consumed_execution_id,
     m.write_failures,
     parent.last_success_execution_id as parent_success_id,
@@ -84,7 +84,7 @@ from waiting g
 cross join share
 cross join paused
 cross join lateral (
-    select *
+    select due.*, due.xmin::text as version
     from /*schema*/manifest due
     where due.group_id = g.id
       and due.next_run_at <= coalesce(:now, statement_timestamp())

@@ -1,16 +1,14 @@
 -- Only manifests that are held. An entry that exists already (of this fire, or of another that is still queued) is the
 -- backstop of both unique indexes: nothing is written, and the manifest is missing from the answer.
--- The plan of a dependent whose parent has succeeded again since it was read stays: the success that came too late for
--- this run makes the next.
 with wanted as (
     select *
     from unnest(
         :ids::bigint[], :fire_keys::text[], :attempts::integer[], :priorities::smallint[], :max_attempts::integer[],
         :retry_delays::interval[], :max_retry_delays::interval[], :retry_backoffs::real[], :timeouts::interval[],
-        :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[], :parent_ids::bigint[]
+        :planned_at::timestamptz[], :planned_offsets::interval[], :consumed::bigint[]
     ) with ordinality as w (
         id, fire_key, attempt, priority, max_attempts, retry_delay, max_retry_delay, retry_backoff, timeout,
-        planned_at, planned_offset, consumed, parent_id, place
+        planned_at, planned_offset, consumed, place
     )
 ),
 written as (
@@ -31,7 +29,7 @@ written as (
 )
 update /*schema*/manifest m
 set next_run_at = null,
-    planned_at = case when again.succeeded then coalesce(m.planned_at, m.next_run_at) else w.planned_at end,
+    planned_at = w.planned_at,
     planned_offset = w.planned_offset,
     consumed_execution_id = coalesce(w.consumed, m.consumed_execution_id),
     write_error = null,
@@ -40,11 +38,5 @@ set next_run_at = null,
     updated_at = clock_timestamp()
 from written
 join wanted w on w.id = written.manifest_id
-cross join lateral (
-    select exists (
-        select from /*schema*/manifest parent
-        where parent.id = w.parent_id and parent.last_success_execution_id is distinct from w.consumed
-    ) as succeeded
-) again
 where m.id = w.id
 returning m.id, written.id as entry_id
