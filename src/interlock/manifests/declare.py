@@ -108,6 +108,7 @@ class Declarations:
         if when is not None:
             raise InvalidOption(option="when", found=when, expected="None together with parent=: the parent decides")
         above = parent.external_id if isinstance(parent, ManifestRef) else checked_name("parent", parent)
+        refuse_cycle(external_id, [above])
         return self._describer.describe(external_id, bound, _after(above, dormant=dormant), options)
 
     def _depend(

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from interlock.manifests.group_changes import prepare_groups
-from interlock.manifests.write import Writer
+from interlock.manifests.write import Writer, worded
 from interlock.model.manifest import Origin
 from interlock.observe.events.manifest import ManifestPruned, ManifestsSeeded
 from interlock.runtime.clock import DatabaseClock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from interlock.manifests.declare import Declarations
     from interlock.manifests.group_changes import GroupChanges
-    from interlock.manifests.write import Written
+    from interlock.manifests.write import Worded, Written
     from interlock.observe.bus import Emit
     from interlock.runtime.clock import Clock
     from interlock.store.connection import Connection
@@ -78,8 +78,8 @@ class Seeding:
 
     async def seed(self) -> Seeded:
         """Write what code declares; only what it declares differently than before changes anything."""
-        server = self._server()
-        seeded = await declaring(self._database, lambda conn: self._seed(conn, server))
+        server, words = self._server(), worded(self._declarations.manifests.values())
+        seeded = await declaring(self._database, lambda conn: self._seed(conn, server, words))
         self._announced, self._prune_at = server, self._next_pruning()
         self._emit(
             ManifestsSeeded(
@@ -114,17 +114,17 @@ class Seeding:
     def _next_pruning(self) -> float:
         return self._clock.monotonic() + self._interval.total_seconds()
 
-    async def _seed(self, conn: Connection, server: UUID | None) -> Seeded:
+    async def _seed(self, conn: Connection, server: UUID | None, words: list[Worded]) -> Seeded:
         now = await self._rows.now(conn, self._clock.injected())
         groups = await self._prepare_groups(conn)
         trains = [_train_row(train, groups) for train in self._declarations.trains]
         await self._trains.announce(conn, trains, app=self._app)
         writer = Writer(self._rows, app=self._app, origin=Origin.DECLARED, groups=groups.ids, now=now)
-        written = await writer.write(conn, self._declarations.manifests.values())
+        written = await writer.write(conn, words)
         switched = await groups.apply(conn, self._groups)
         pruned = await self._announce_and_prune(conn, server)
         await self._wake(conn, written, switched=switched)
-        return Seeded(len(written.created), len(written.changed), written.unchanged, pruned)
+        return Seeded(written.created, written.changed, written.unchanged, pruned)
 
     async def _prepare_groups(self, conn: Connection) -> GroupChanges:
         used = {manifest.group for manifest in self._declarations.manifests.values()}

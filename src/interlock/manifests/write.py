@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import OwnedByAnotherApp, UnknownManifest
@@ -13,10 +13,10 @@ from interlock.model.manifest import REPLANNING, differing
 from interlock.model.plan import first_plan, replan
 from interlock.model.schedule import Dependent, Once, single_time
 from interlock.model.schedule_json import decode_schedule
-from interlock.store.declaration_row import columns_of, plan_columns
+from interlock.store.declaration_row import columns_of, parts, plan_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from interlock.model.manifest import ManifestDeclaration, Origin, Said
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection
     from interlock.store.declaration import DeclaredManifests, HeldManifest, StoredManifest
     from interlock.store.declaration_row import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A declaration and all that it says."""
+
+    declaration: ManifestDeclaration
+    said: Said
+
+
+def worded(declarations: Iterable[ManifestDeclaration]) -> list[Worded]:
+    """The declarations, parents first, each put into words: done before the transaction, which must not stand still."""
+    return [Worded(declaration, declaration.said()) for declaration in parents_first(declarations)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +52,10 @@ class Edit:
 
 @dataclass(slots=True)
 class Written:
-    """What became of the declarations, by external id."""
+    """What became of the declarations."""
 
-    created: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
+    created: int = 0
+    changed: int = 0
     unchanged: int = 0
     planned: bool = False
     """Whether the manager has something new to look at."""
@@ -57,60 +70,63 @@ class Writer:
         self._rows, self._app, self._origin, self._groups, self._now = rows, app, origin, groups, now
         self._ids: dict[str, int] = {}
 
-    async def write(self, conn: Connection, declarations: Collection[ManifestDeclaration]) -> Written:
-        parents = {d.parent for d in declarations if d.parent is not None}
-        found = await self._rows.find(conn, {d.external_id for d in declarations} | parents)
-        self._refuse_what_is_not_ours(found, declarations)
+    async def write(self, conn: Connection, words: Sequence[Worded]) -> Written:
+        new, edits = await self._compare(conn, words)
         await reach("manifests.write.compared")
-        new = parents_first(d for d in declarations if d.external_id not in found)
-        edits = list(self._edits(found, declarations))
         drawn = await self._rows.new_ids(conn, len(new)) if new else []
-        self._ids = {name: row.id for name, row in found.items()}
-        self._ids |= {d.external_id: drawn_id for d, drawn_id in zip(new, drawn, strict=True)}
-        self._refuse_unknown_parents(parents)
-        written = Written([d.external_id for d in new], [e.declaration.external_id for e in edits])
-        written.unchanged = len(declarations) - len(new) - len(edits)
-        written.planned = await self._insert(conn, new) | await self._change(conn, edits)
-        return written
+        self._ids |= {one.declaration.external_id: drawn_id for one, drawn_id in zip(new, drawn, strict=True)}
+        await self._find_other_parents(conn, words)
+        planned = await self._insert(conn, new) | await self._change(conn, edits)
+        return Written(len(new), len(edits), len(words) - len(new) - len(edits), planned)
 
-    def _refuse_what_is_not_ours(
-        self, found: Mapping[str, StoredManifest], declarations: Collection[ManifestDeclaration]
-    ) -> None:
-        """A row of a nameless app is anybody's: an app that gets its name later keeps its manifests."""
-        for declaration in declarations:
-            row = found.get(declaration.external_id)
-            if row is not None and row.app is not None and row.app != self._app:
-                raise OwnedByAnotherApp(external_id=row.external_id, owner=row.app)
+    async def _compare(self, conn: Connection, words: Sequence[Worded]) -> tuple[list[Worded], list[Edit]]:
+        """Those that do not exist yet, and those of which something else is said now."""
+        new: list[Worded] = []
+        edits: list[Edit] = []
+        for part in parts(words):
+            found = await self._rows.find(conn, [one.declaration.external_id for one in part])
+            self._ids |= {name: row.id for name, row in found.items()}
+            for one in part:
+                row = found.get(one.declaration.external_id)
+                if row is None:
+                    new.append(one)
+                else:
+                    edits.extend(self._edit(row, one))
+        return new, edits
 
-    def _refuse_unknown_parents(self, parents: Collection[str]) -> None:
-        for parent in sorted(parents):
-            if parent not in self._ids:
-                raise UnknownManifest(name=parent)
+    def _edit(self, row: StoredManifest, one: Worded) -> Iterator[Edit]:
+        # A row of a nameless app is anybody's: an app that gets its name later keeps its manifests.
+        if row.app is not None and row.app != self._app:
+            raise OwnedByAnotherApp(external_id=row.external_id, owner=row.app)
+        changed = differing(one.said, row.said)
+        if changed or row.origin != self._origin or row.app != self._app:
+            yield Edit(row.id, one.declaration, one.said, changed)
 
-    def _edits(
-        self, found: Mapping[str, StoredManifest], declarations: Collection[ManifestDeclaration]
-    ) -> Iterator[Edit]:
-        for declaration in declarations:
-            row = found.get(declaration.external_id)
-            if row is None:
-                continue
-            said = declaration.said()
-            changed = differing(said, row.said)
-            if changed or row.origin != self._origin or row.app != self._app:
-                yield Edit(row.id, declaration, said, changed)
+    async def _find_other_parents(self, conn: Connection, words: Sequence[Worded]) -> None:
+        """Parents that are not among what is written: they exist already, or nothing is written."""
+        parents = {one.declaration.parent for one in words if one.declaration.parent is not None} - self._ids.keys()
+        if not parents:
+            return
+        found = await self._rows.find(conn, parents)
+        for parent in sorted(parents - found.keys()):
+            raise UnknownManifest(name=parent)
+        self._ids |= {name: row.id for name, row in found.items()}
 
-    async def _insert(self, conn: Connection, new: list[ManifestDeclaration]) -> bool:
+    async def _insert(self, conn: Connection, new: list[Worded]) -> bool:
         if not new:
             return False
         await self._rows.insert(conn, map(self._new_row, new), app=self._app, origin=self._origin)
-        dependents = [self._ids[d.external_id] for d in new if isinstance(d.schedule, Dependent)]
+        dependents = [
+            self._ids[one.declaration.external_id] for one in new if isinstance(one.declaration.schedule, Dependent)
+        ]
         woken = await self._rows.wake_dependents(conn, dependents, now=self._now) if dependents else []
         if woken:
             await self._rows.mark(conn, woken)
         return True
 
-    def _new_row(self, declaration: ManifestDeclaration) -> Columns:
-        said, schedule = declaration.said(), self._resolved(declaration.schedule)
+    def _new_row(self, one: Worded) -> Columns:
+        declaration, said = one.declaration, one.said
+        schedule = self._resolved(declaration.schedule)
         plan = first_plan(schedule, now=self._now, **_rules(declaration))
         return {
             "id": self._ids[declaration.external_id],

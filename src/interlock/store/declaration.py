@@ -13,7 +13,7 @@ import msgspec
 
 from interlock.model.manifest import Origin
 from interlock.model.plan import Plan
-from interlock.store.declaration_row import batches
+from interlock.store.declaration_row import batches, parts
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -86,13 +86,12 @@ class DeclaredManifests:
 
     async def hold(self, conn: Connection, ids: Collection[int]) -> dict[int, HeldManifest]:
         """Lock these rows, in the order of their ids."""
-        rows = await self._sql["declaration/hold"].fetch(conn, ids=sorted(ids))
-        return {
-            row["id"]: HeldManifest(
-                msgspec.json.decode(row["schedule"]), _plan(row["planned_at"], row["planned_offset"])
-            )
-            for row in rows
-        }
+        held: dict[int, HeldManifest] = {}
+        for part in parts(sorted(ids)):
+            for row in await self._sql["declaration/hold"].fetch(conn, ids=part):
+                plan = _plan(row["planned_at"], row["planned_offset"])
+                held[row["id"]] = HeldManifest(msgspec.json.decode(row["schedule"]), plan)
+        return held
 
     async def change(self, conn: Connection, changes: Iterable[Columns], *, app: str | None, origin: Origin) -> None:
         """Write what differs to rows that are held."""
@@ -106,8 +105,11 @@ class DeclaredManifests:
 
     async def mark(self, conn: Connection, ids: Sequence[int]) -> bool:
         """Set the markers of rows that are held; answers whether one of them has something to wait for."""
-        rows = await self._sql["declaration/mark"].fetch(conn, ids=ids)
-        return any(row["next_run_at"] is not None for row in rows)
+        marked = False
+        for part in parts(ids):
+            rows = await self._sql["declaration/mark"].fetch(conn, ids=part)
+            marked = marked or any(row["next_run_at"] is not None for row in rows)
+        return marked
 
     async def ancestors(self, conn: Connection, external_id: str) -> list[str]:
         """The manifest itself, its parent, and so on; empty if it does not exist."""
@@ -132,23 +134,27 @@ class DeclaredManifests:
 async def declaring(database: Database, work: Callable[[Connection], Awaitable[T]]) -> T:
     """The work in a transaction of its own, alone among all who declare.
 
-    PostgreSQL ends the transaction of a process that stands still, so that it cannot keep others from starting. One
-    that waited too long for its turn, or was picked to break a deadlock, begins anew.
+    PostgreSQL ends the transaction of a process that stands still, so that it cannot keep others from starting. Whoever
+    was ended so, waited too long for its turn, or was picked to break a deadlock, begins anew: nothing of it was kept.
     """
-    from asyncpg import (  # noqa: PLC0415  the driver loads on first use
-        DeadlockDetectedError,
-        LockNotAvailableError,
-        QueryCanceledError,
-        SerializationError,
-    )
+    import asyncpg  # noqa: PLC0415  the driver loads on first use
 
+    again = (
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
+        asyncpg.LockNotAvailableError,
+        asyncpg.QueryCanceledError,
+        asyncpg.PostgresConnectionError,
+        asyncpg.InterfaceError,
+        OSError,
+    )
     attempt = 0
     while True:
         try:
             async with database.tick() as conn:
                 await DeclaredManifests(database.sql).lock(conn)
                 return await work(conn)
-        except (DeadlockDetectedError, LockNotAvailableError, QueryCanceledError, SerializationError):
+        except again:
             attempt += 1
             if attempt == ATTEMPTS:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -10,12 +10,14 @@ from interlock.model.manifest import schedule_kind
 from interlock.model.schedule_json import encode_exclusions, encode_schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     from interlock.model.manifest import ManifestDeclaration
     from interlock.model.plan import Plan
     from interlock.model.schedule import Schedule
+
+T = TypeVar("T")
 
 Columns = dict[str, Any]
 
@@ -67,6 +69,12 @@ def interval(duration: timedelta | None) -> str | None:
     if duration is None:
         return None
     return f"{duration.days * 24} hours {duration.seconds} seconds {duration.microseconds} microseconds"
+
+
+def parts(many: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Pieces that are dealt with in milliseconds: a transaction that stands still for longer is ended."""
+    for begin in range(0, len(many), MOST_ROWS):
+        yield many[begin : begin + MOST_ROWS]
 
 
 def batches(rows: Iterable[Columns]) -> Iterator[str]:

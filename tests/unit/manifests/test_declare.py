@@ -307,3 +307,5 @@ def test_at_run_time_a_description_needs_either_a_time_or_a_parent(app, greet):
     for wrong in ({"when": HOURLY, "parent": "y"}, {"dormant": True}, {"parent": ""}, {"parent": 3}):
         with pytest.raises(InvalidOption):
             app.declarations.describe("x", greet.bind(), **wrong)
+    with pytest.raises(DependencyCycle, match="x → x"):
+        app.declarations.describe("x", greet.bind(), parent="x")
