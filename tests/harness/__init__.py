@@ -7,6 +7,7 @@ valkey                       a Valkey per test process, flushed for every test
 processes, child, barrier    N processes of an app that can be killed, stopped, continued and held at a failpoint
 proxy                        a TCP proxy that delays, cuts and half-opens
 waiting                      the one place that polls
+working                      servers with workers in other processes, and a ledger of what they ran
 clock, profile               the fake clock; settings with short leases
 hygiene, guard               nothing outlives its test, nothing outlives the run
 snippets                     the examples of a documentation page, run in order

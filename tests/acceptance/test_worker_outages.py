@@ -1,0 +1,73 @@
+"""While the database is away nothing that lives is given up, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import asyncpg
+import pytest
+
+from tests.harness.schema import apply_schema
+from tests.harness.waiting import eventually
+from tests.harness.working import LEDGER, WorkingFleet, client
+
+LEASE = 1.5
+
+
+@pytest.mark.timeout(180)
+async def test_a_database_that_is_away_for_three_leases_costs_no_job(works, shop, proxy_to):
+    proxies = [proxy_to(works.dsn) for _ in range(2)]
+    servers = [await works.server(dsn=proxy.dsn(works.dsn)) for proxy in proxies]
+    for server in servers:
+        await works.may_judge(server)
+    work = shop.trains.get("work")
+    handles = await shop.aenqueue_many([work.bind(n, 2 * LEASE) for n in range(8)])
+    await eventually(lambda: _running(works, 8), 30, "eight running jobs")
+    for proxy in proxies:
+        proxy.cut()
+    await asyncio.sleep(3 * LEASE)  # the outage itself
+    for proxy in proxies:
+        proxy.heal()
+    assert [await handle.aresult(timeout=60) for handle in handles] == list(range(8))
+    assert {(row["state"], row["crashes"]) for row in await works.executions("state, crashes")} == {("completed", 0)}
+    assert all(server.heard("marked") == [] for server in servers)
+
+
+async def _running(works, count: int) -> bool:
+    return await works.conn.fetchval("SELECT count(*) FROM public.ledger") == count
+
+
+@pytest.mark.timeout(180)
+async def test_a_power_cut_of_the_database_under_load_loses_nothing(own_postgres, fleet):
+    await apply_schema(own_postgres.dsn)
+    conn = await asyncpg.connect(own_postgres.dsn)
+    await conn.execute(LEDGER)
+    works = WorkingFleet(fleet, own_postgres.dsn, conn)
+    for _ in range(2):
+        await works.server(max_crashes=100, worker_slots=10)
+    async with client(own_postgres.dsn) as shop:
+        work = shop.trains.get("work")
+        await shop.aenqueue_many([work.bind(n, 0.1) for n in range(400)])
+    await eventually(lambda: _some_ended(works), 30, "work in progress")
+    await conn.close()
+    await asyncio.to_thread(own_postgres.stop, "immediate")
+    await asyncio.to_thread(own_postgres.start)
+    back = time.monotonic()
+    works.conn = await asyncpg.connect(own_postgres.dsn)
+    before = await works.conn.fetchval("SELECT count(*) FROM interlock.execution WHERE ended_at IS NOT NULL")
+
+    async def goes_on() -> bool:
+        count = "SELECT count(*) FROM interlock.execution WHERE ended_at IS NOT NULL"
+        return await works.conn.fetchval(count) > before
+
+    await eventually(goes_on, 5, "work that goes on within five seconds")
+    assert time.monotonic() - back < 5
+    await works.all_ended(400, 90)
+    assert await works.overlapping_claims() == 0
+    await works.conn.close()
+
+
+async def _some_ended(works) -> bool:
+    count = "SELECT count(*) FROM interlock.execution WHERE state = 'completed'"
+    return await works.conn.fetchval(count) > 30
