@@ -22,7 +22,7 @@ from interlock.manifests.reap_failed_jobs import reap_failed_jobs
 from interlock.manifests.reap_stale_in_progress import reap_stale_in_progress
 from interlock.manifests.reap_stale_pending import reap_stale_pending
 from interlock.manifests.report import report
-from interlock.observe.events.manifest import ManifestsSkippedCycle
+from interlock.observe.events.manifest import ManifestsLed, ManifestsSkippedCycle
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.loop import IMMEDIATELY
 from interlock.store.execution import Executions
@@ -113,6 +113,7 @@ class ManifestManager:
             if not await self._manifests.lead_if_free(conn):
                 self._emit(ManifestsSkippedCycle())
                 return Cycle(led=False, sleep=self._settings.manifest_manager_polling_interval)
+            self._emit(ManifestsLed())
             findings = await self._cycle(conn)
             await self._notify(conn, findings)
             sleep = await self._sleep(conn, findings)

@@ -25,6 +25,15 @@ class ManifestsTicked(Event):
 
 
 @event
+class ManifestsLed(Event):
+    """The lead is with this server, and its cycle begins."""
+
+    subject: ClassVar[str] = "manifests"
+    level: ClassVar[int] = logging.DEBUG
+    text: ClassVar[str] = "this server runs the cycle"
+
+
+@event
 class ManifestsSkippedCycle(Event):
     """Another server runs this cycle."""
 
