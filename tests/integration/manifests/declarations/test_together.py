@@ -110,7 +110,7 @@ async def test_with_the_lock_the_second_compares_after_the_first_has_written(wor
     assert sorted((outcome.created, outcome.unchanged) for outcome in outcomes) == [(0, 1), (1, 0)]
 
 
-async def test_a_process_that_stands_still_while_it_seeds_does_not_keep_others_from_starting(
+async def test_a_process_that_stands_still_while_it_seeds_keeps_nobody_from_starting_and_begins_anew(
     migrated, fleet, world, tmp_path
 ):
     barrier = Barrier(tmp_path, "manifests.write.compared")
@@ -122,6 +122,10 @@ async def test_a_process_that_stands_still_while_it_seeds_does_not_keep_others_f
     async with asyncio.timeout(15):
         assert (await world.seed(version)).created == 1
     assert await world.manifests() == ["mine"]
+    barrier.release()
+    stopped.cont()
+    await stopped.expect("done", 30)  # its transaction was ended, so it began anew
+    assert len(await world.manifests()) == MANIFESTS + 1
 
 
 async def test_a_process_that_is_killed_while_it_seeds_leaves_nothing_behind(migrated, fleet, world):
