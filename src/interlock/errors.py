@@ -23,6 +23,7 @@ InterlockError
 │   ├── KeyTaken
 │   ├── ResultBeforeCommit
 │   ├── SyncCallInEventLoop
+│   ├── NothingDeclares
 │   └── NotInTrain
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
@@ -30,7 +31,8 @@ InterlockError
 │   ├── UnknownGroup
 │   ├── UnknownLockHolder
 │   ├── UnknownWork
-│   └── UnknownDeadLetter
+│   ├── UnknownDeadLetter
+│   └── UnknownMessage
 ├── SchemaError                 the database is not ready for this code
 │   ├── SchemaAbsent
 │   ├── SchemaTooOld
@@ -48,6 +50,9 @@ InterlockError
 │   ├── PortTaken
 │   ├── DiskFull
 │   └── StartFailed
+├── NotPermitted                the actor may not do this
+├── NotEnded                    it still waits or runs, and cannot be run again before its end
+├── ChildDied                   the process that ran a train with process=True ended
 ├── AlreadyResolved             somebody else resolved the dead letter first
 ├── InvalidOutput               a train returned what its annotation does not allow
 ├── JunctionFailed              a step of a chain raised; names the junction
@@ -311,6 +316,19 @@ class SyncCallInEventLoop(UsageError):
 
 
 @dataclass(kw_only=True, eq=False)
+class NothingDeclares(UsageError):
+    app: str | None
+
+    def __str__(self) -> str:
+        if self.app is None:
+            return "an app without a name owns no manifests that could be pruned; name it: Interlock(name=…)"
+        return (
+            f"no live server of the app {self.app!r} says what it declares, and no code does; everything would go:"
+            " start a server, or name the code with -a"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
 class NotInTrain(UsageError):
     def __str__(self) -> str:
         return "no train runs here; current_execution() is for code that a worker runs, a plain call has no execution"
@@ -358,6 +376,11 @@ class UnknownWork(NotFound):
 @dataclass(kw_only=True, eq=False)
 class UnknownDeadLetter(NotFound):
     kind: ClassVar[str] = "dead letter"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownMessage(NotFound):
+    kind: ClassVar[str] = "message"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -534,6 +557,40 @@ class StartFailed(EmbeddedError):
 
     def __str__(self) -> str:
         return f"the embedded PostgreSQL in {self.folder} did not start; its log ends:\n{self.log}"
+
+
+@dataclass(kw_only=True, eq=False)
+class NotPermitted(InterlockError):
+    actor: str
+    permission: str
+
+    def __str__(self) -> str:
+        return f"{self.actor} lacks the permission {self.permission!r}; ask an admin for a role that has it"
+
+
+@dataclass(kw_only=True, eq=False)
+class NotEnded(InterlockError):
+    execution_id: int
+    state: str
+
+    def __str__(self) -> str:
+        return (
+            f"execution {self.execution_id} is {self.state}; wait for its end, or run:"
+            f" interlock executions cancel {self.execution_id}"
+        )
+
+
+@dataclass(kw_only=True, eq=False)
+class ChildDied(InterlockError):
+    """The process that ran a train with `process=True` ended before the train did."""
+
+    train: str
+    ended_with: int | None
+
+    def __str__(self) -> str:
+        code = self.ended_with or 0
+        by = f"signal {-code}" if code < 0 else f"code {code}"
+        return f"the child process of train {self.train!r} ended with {by}; was it out of memory?"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -17,6 +17,7 @@ from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Cancel, Ending, Retry, Snooze
 from interlock.worker.failure import kind_of, message_of, traceback_of
 from interlock.worker.job import Cause
+from interlock.worker.processes import RaisedInChildError
 
 if TYPE_CHECKING:
     from interlock.worker.job import Job
@@ -39,6 +40,13 @@ def ending_of(job: Job, error: BaseException) -> Ending | None:  # noqa: PLR0911
             return _ending(job, ExecutionState.CANCELLED, error)
         case JunctionFailed(junction=junction, __cause__=BaseException() as cause):
             return _failed(job, "error", cause)._replace(junction=junction)
+        case RaisedInChildError():
+            return _bare(job, FAILED)._replace(
+                failure=error.failure,
+                error_type=error.kind,
+                error_message=error.message,
+                traceback=error.traceback,
+            )
         case InvalidInput(train=train) if train == job.declaration.name and not job.has_input:
             return _failed(job, "invalid_input", error)
         case InvalidOutput() | PayloadTooLarge(what="the output"):

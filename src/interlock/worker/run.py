@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from interlock.store.database import Database
     from interlock.store.execution import Executions
     from interlock.worker.job import Job
+    from interlock.worker.processes import Processes
     from interlock.worker.threads import Threads
 
 
@@ -30,12 +31,14 @@ class Runner:
         database: Database,
         executions: Executions,
         threads: Threads,
+        processes: Processes,
         *,
         max_output_bytes: int,
         completed: Callable[[Job], None],
         stopped: Callable[[Job, Ending | None], None],
     ) -> None:
-        self._database, self._executions, self._threads = database, executions, threads
+        self._database, self._executions = database, executions
+        self._threads, self._processes = threads, processes
         self._max_output_bytes = max_output_bytes
         self._completed, self._stopped = completed, stopped
 
@@ -56,6 +59,8 @@ class Runner:
                 self._completed(job)
 
     async def _output(self, job: Job) -> str:
+        if job.declaration.options.process:
+            return self._checked(await interruptible(self._processes.run(job), job))
         train = job.declaration
         arguments = train.signature.decode(job.claim.input)
         job.has_input = True
@@ -65,10 +70,13 @@ class Runner:
         else:
             boundary, call_plain = _Boundary(self, job), _InThread(self._threads, job)
             output = await interruptible(train.run(arguments, progress=boundary, call_plain=call_plain), job)
-        raw = encoded(train, output)
-        if len(raw) > self._max_output_bytes:
-            raise PayloadTooLarge(what="the output", size=len(raw), limit=self._max_output_bytes)
-        return raw.decode()
+        return self._checked(encoded(train, output).decode())
+
+    def _checked(self, output: str) -> str:
+        # A text has at most as many characters as bytes: only a long one is worth the count.
+        if len(output) * 4 > self._max_output_bytes and (size := len(output.encode())) > self._max_output_bytes:
+            raise PayloadTooLarge(what="the output", size=size, limit=self._max_output_bytes)
+        return output
 
     async def record(self, job: Job, junction: str, index: int, total: int) -> None:
         """Write where it is, and hear whether it is to stop; a database that is away does not stop it."""

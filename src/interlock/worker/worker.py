@@ -23,6 +23,7 @@ from interlock.worker.cancel import CancelWatch
 from interlock.worker.deadlines import Deadlines
 from interlock.worker.handback import HandBack
 from interlock.worker.job import Cause, Job
+from interlock.worker.processes import Processes
 from interlock.worker.report import Report
 from interlock.worker.run import Runner
 from interlock.worker.settle import Settler
@@ -71,6 +72,7 @@ class Worker:
         self._on_freed: Callable[[], None] = lambda: None
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
+        self._processes = Processes()
         report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched)
         self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
         self._hand_back = HandBack(database, self._settler, clock=clock, emit=emit, notify=notify)
@@ -78,6 +80,7 @@ class Worker:
             database,
             Executions(database.sql),
             self._threads,
+            self._processes,
             max_output_bytes=settings.max_output_bytes,
             completed=self._completed,
             stopped=self._stopped,
@@ -168,6 +171,7 @@ class Worker:
         await self._settler.close()
         await self._line.close()
         self._threads.close()
+        await self._processes.close()
 
     async def _claim(self, server: UUID, trains: list[str], limit: int) -> list[Claim]:
         token, now = uuid4(), self._clock.injected()

@@ -1,0 +1,101 @@
+"""Child processes for CPU-bound trains: each runs one job at a time, is kept for the next, and dies with this process.
+
+A child serves nobody but its own job, so one that crashes harms no sibling. A job that is to stop is stopped for real:
+its child is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from interlock.errors import ChildDied
+from interlock.worker.child import LENGTH, outcome_from
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+
+    from interlock.worker.job import Job
+
+
+class RaisedInChildError(Exception):
+    """What a train raised in its child, in the words that the child found for it."""
+
+    def __init__(self, *, failure: str, kind: str, message: str, traceback: str) -> None:
+        super().__init__(message)
+        self.failure, self.kind, self.message, self.traceback = failure, kind, message, traceback
+
+
+class Processes:
+    def __init__(self) -> None:
+        self._idle: list[Process] = []
+
+    async def run(self, job: Job) -> str:
+        """The output of the train, as JSON."""
+        child = self._idle.pop() if self._idle else await self._start()
+        try:
+            answer = await _ask(child, job)
+        except BaseException:
+            await _end(child)
+            raise
+        self._idle.append(child)
+        return _output(answer)
+
+    async def close(self) -> None:
+        while self._idle:
+            await _end(self._idle.pop())
+
+    async def _start(self) -> Process:
+        path = os.pathsep.join(filter(None, sys.path))
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "interlock.worker.child",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+
+async def _ask(child: Process, job: Job) -> dict[str, Any]:
+    if child.stdin is None or child.stdout is None:
+        raise ChildDied(train=job.train, ended_with=None)
+    payload = json.dumps(_request(job)).encode()
+    try:
+        child.stdin.write(LENGTH.pack(len(payload)) + payload)
+        await child.stdin.drain()
+        head = await child.stdout.readexactly(LENGTH.size)
+        answer: dict[str, Any] = json.loads(await child.stdout.readexactly(LENGTH.unpack(head)[0]))
+    except (asyncio.IncompleteReadError, ConnectionError) as error:
+        raise ChildDied(train=job.train, ended_with=await child.wait()) from error
+    return answer
+
+
+def _request(job: Job) -> dict[str, Any]:
+    function = job.declaration.junctions[0].function
+    return {
+        "module": function.__module__,
+        "main": getattr(sys.modules.get("__main__"), "__file__", None),
+        "qualname": function.__qualname__,
+        "input": job.claim.input,
+        "context": job.about(),
+    }
+
+
+def _output(answer: dict[str, Any]) -> str:
+    if "outcome" in answer:
+        raise outcome_from(answer["outcome"])
+    if "raised" in answer:
+        raise RaisedInChildError(**answer["raised"])
+    output: str = answer["output"]
+    return output
+
+
+async def _end(child: Process) -> None:
+    with suppress(ProcessLookupError):
+        child.kill()
+    await child.wait()

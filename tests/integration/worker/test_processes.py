@@ -1,0 +1,75 @@
+"""Trains with process=True: they run in children, and nothing they do harms the worker or its other jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+import pytest
+
+from tests.harness.waiting import eventually
+from tests.integration.worker import process_trains
+
+
+@pytest.fixture
+async def started(works):
+    for train in process_trains.app.trains:
+        works.app.trains._add(train)
+    return await works.start()
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works, yard, started):
+    outputs = []
+    for n in (3, 4):
+        row = await works.ended(await yard.dispatch("square", {"n": n}), 30)
+        outputs.append(json.loads(row["output"]))
+    assert [output["square"] for output in outputs] == [9, 16]
+    assert outputs[0]["pid"] == outputs[1]["pid"] != os.getpid()
+
+
+async def test_a_child_that_crashes_fails_its_own_run_and_no_other(works, yard, started):
+    crashed, others = await yard.dispatch("crash"), [await yard.dispatch("square", {"n": n}) for n in range(3)]
+    row = await works.ended(crashed, 30)
+    assert (row["failure"], row["error_type"]) == ("error", "interlock.errors.ChildDied")
+    assert "signal 9" in row["error_message"]
+    assert {(await works.ended(other, 30))["state"] for other in others} == {"completed"}
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "failure", "kind"),
+    [
+        ("key", "failed", "error", "KeyError"),
+        ("exit", "failed", "error", "SystemExit"),
+        ("nul", "failed", "invalid_output", "interlock.errors.InvalidOutput"),
+        ("snooze", "snoozed", None, "interlock.model.outcome.Snooze"),
+    ],
+)
+async def test_what_a_train_raises_in_its_child_is_named_as_if_it_ran_here(
+    works, yard, started, how, state, failure, kind
+):
+    row = await works.ended(await yard.dispatch("fail", {"how": how}), 30)
+    assert (row["state"], row["failure"], row["error_type"]) == (state, failure, kind)
+
+
+async def test_a_cancel_stops_a_child_that_never_asks(works, yard, started, tmp_path):
+    file = tmp_path / "pid"
+    execution = await yard.dispatch("spin", {"path": str(file)})
+    await eventually(lambda: file.exists() and file.read_text(), 30, "the child")
+    await works.app.acancel_execution(execution)
+    assert (await works.ended(execution))["state"] == "cancelled"
+    assert not is_alive(int(file.read_text()))
+
+
+async def test_a_timeout_stops_a_child_that_never_asks(works, yard, started, tmp_path):
+    file = tmp_path / "pid"
+    execution = await yard.dispatch("spin", {"path": str(file)}, limit=3)
+    assert (await works.ended(execution, 30))["failure"] == "timeout"
+    assert not file.exists() or not is_alive(int(file.read_text()))
