@@ -1,6 +1,6 @@
 """Drain no-op jobs through the whole pipeline: dispatch, claim, run, settle, with full history kept.
 
-One server, in a process of its own. `default` has the default settings; `wide` has as many slots as a batch; `capped`
+One server, in a process of its own; the clock runs from the first body to the last settled outcome. `default` has the default settings; `wide` has as many slots as a batch; `capped`
 is `wide` under a global cap that never binds, so that what it takes longer is the price of exact caps.
 """
 
@@ -92,11 +92,12 @@ async def _drain(dsn: str, variant: str, jobs: int) -> dict[str, float]:
     from interlock import Interlock
 
     app, done = Interlock(dsn, **VARIANTS[variant]), asyncio.Event()
-    left = jobs
+    left, began = jobs, 0.0
 
     @app.train
     async def noop(pad: str) -> None:  # noqa: ARG001  the payload of every job
-        nonlocal left
+        nonlocal left, began
+        began = began or time.perf_counter()
         left -= 1
         if left == 0:
             done.set()
@@ -106,7 +107,7 @@ async def _drain(dsn: str, variant: str, jobs: int) -> dict[str, float]:
         await app.aenqueue_many([noop.bind(PAYLOAD) for _ in range(min(1000, jobs - start))])
     await conn.execute("CHECKPOINT")
     before, trips = await conn.fetchrow(WORLD), _count_round_trips()
-    cpu, began = time.process_time(), time.perf_counter()
+    cpu = time.process_time()
     async with app.running(["worker"]):
         await done.wait()
         await _until_settled(conn)

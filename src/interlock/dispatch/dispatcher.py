@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from interlock import failpoints
 from interlock.dispatch.dispatch_jobs import dispatch_jobs, dispatch_one_by_one
-from interlock.dispatch.room import room_for
+from interlock.dispatch.room import Ahead, room_by_count, room_by_estimate
 from interlock.dispatch.select import select
 from interlock.dispatch.submit import RemoteDispatch
 from interlock.observe.events.work import DispatchTicked, EntryRefused, WorkDispatched
@@ -92,7 +92,7 @@ class JobDispatcher:
         self._database, self._settings, self._random = database, settings, random
         self._emit, self._watched = emit, watched
         self._hands, self._local, self._capped = hands, local, settings.max_active_jobs is not None
-        self._clock = clock or DatabaseClock()
+        self._clock, self._ahead = clock or DatabaseClock(), Ahead(hands)
         self._dispatching, self._line = Dispatching(database.sql), Line(database, "dispatch")
         self._routed = frozenset(train for submitter in remote for train in submitter.trains)
         self._remote = [
@@ -117,6 +117,7 @@ class JobDispatcher:
         began = time.monotonic()
         findings = await self._dispatch_isolated()
         if findings.dispatched:
+            self._ahead.dispatched(len(findings.dispatched))
             await self._local.committed(findings.dispatched)
         submitted = [await remote.cycle() for remote in self._remote]
         cycle = DispatchCycle(
@@ -147,11 +148,15 @@ class JobDispatcher:
         return findings
 
     async def _cycle(self, conn: Connection, *, one_by_one: bool) -> _Findings:
-        now = self._clock.injected()
+        now, limit = self._clock.injected(), self._settings.max_queued_jobs_per_cycle
         ready = await self._dispatching.make_ready(conn, limit=READY_BATCH, now=now)
-        survey = await self._dispatching.survey(conn, [name for name in self._hands.trains if name not in self._routed])
+        trains = [name for name in self._hands.trains if name not in self._routed]
+        room = room_by_estimate(self._hands, self._ahead.unclaimed, limit=limit)
+        survey = await self._dispatching.survey(conn, trains, count_waiting=room is None)
         self._capped = survey.capped
-        room = room_for(self._hands, survey.waiting, limit=self._settings.max_queued_jobs_per_cycle)
+        if room is None:
+            self._ahead.counted(sum((survey.waiting or {}).values()))
+            room = room_by_count(self._hands, survey.waiting or {}, limit=limit)
         found = _Findings(more_ready=ready == READY_BATCH)
         if survey.lanes and room.total > 0:
             found.selection = await select(conn, self._dispatching, survey.lanes, self._settings, room)

@@ -22,6 +22,10 @@ class Hands(Protocol):
     def trains(self) -> Mapping[str, object]:
         """The trains it can run, by every name they go by."""
 
+    @property
+    def claimed(self) -> int:
+        """How many jobs it has ever claimed."""
+
     def limits(self) -> Iterable[tuple[tuple[str, ...], int]]:
         """The names of each train with a limit of its own, and how many more of it may run."""
 
@@ -30,6 +34,7 @@ class NoHands:
     """A server without a worker."""
 
     free = 0
+    claimed = 0
 
     def __init__(self) -> None:
         self.trains: dict[str, object] = {}
@@ -59,17 +64,59 @@ class Room:
             self._left[train][0] -= 1
 
 
-def room_for(hands: Hands, waiting: Mapping[str, int], *, limit: int | None) -> Room:
+class Ahead:
+    """How many jobs were dispatched here that nobody has claimed yet, as far as this server knows by itself.
+
+    Counting them in the database would read a table that is full of what was just deleted. What this server dispatched
+    less what its worker claimed is never too low for the fleet as a whole: a job that another claimed still counts
+    here, and one that was claimed from another counts there. It may be too high; so whoever finds no room counts after
+    all.
+    """
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands, self._unclaimed, self._claimed = hands, 0, hands.claimed
+
+    def dispatched(self, jobs: int) -> None:
+        self._unclaimed += jobs
+
+    def counted(self, jobs: int) -> None:
+        """What the database says."""
+        self._unclaimed, self._claimed = jobs, self._hands.claimed
+
+    @property
+    def unclaimed(self) -> int:
+        claimed = self._hands.claimed
+        self._unclaimed, self._claimed = max(self._unclaimed - (claimed - self._claimed), 0), claimed
+        return self._unclaimed
+
+
+def room_by_estimate(hands: Hands, unclaimed: int, *, limit: int | None) -> Room | None:
     """Free slots and one batch, less what waits already; a cycle goes beyond its limit only into free slots.
+
+    None says that it takes a count to tell: there seems to be no room, or a train has a limit of its own.
+    """
+    if any(True for _ in hands.limits()):
+        return None
+    room = Room(_total(hands, unclaimed, limit))
+    return room if room.total > 0 else None
+
+
+def room_by_count(hands: Hands, waiting: Mapping[str, int], *, limit: int | None) -> Room:
+    """The same, by what waits of each train.
 
     A train with a limit of its own is dispatched no further than that, and what waits of it beyond its limit takes no
     room away from the others.
     """
-    unclaimed, free = dict(waiting), max(hands.free, 0)
+    unclaimed = dict(waiting)
     limits = [(names, left, sum(unclaimed.pop(name, 0) for name in names)) for names, left in hands.limits()]
     taken = sum(unclaimed.values()) + sum(min(left, queued) for _, left, queued in limits)
-    ahead = free + (limit or ONE_BATCH) - taken
-    room = Room(ahead if limit is None else min(ahead, max(limit, free)))
+    room = Room(_total(hands, taken, limit))
     for names, left, queued in limits:
         room.limit(names, max(left - queued, 0))
     return room
+
+
+def _total(hands: Hands, taken: int, limit: int | None) -> int:
+    free = max(hands.free, 0)
+    ahead = free + (limit or ONE_BATCH) - taken
+    return ahead if limit is None else min(ahead, max(limit, free))

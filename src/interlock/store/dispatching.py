@@ -28,12 +28,12 @@ class Active(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The lanes of enabled groups and running trains, how many jobs of each train wait for a worker already, and
-    whether any group has a cap.
+    """The lanes of enabled groups and running trains, how many jobs of each train wait for a worker already (if that
+    was asked for), and whether any group has a cap.
     """
 
     lanes: list[Lane]
-    waiting: dict[str, int]
+    waiting: dict[str, int] | None
     capped: bool
 
 
@@ -71,11 +71,11 @@ class Dispatching:
         ahead: timedelta | None = await self._sql["dispatch/next_ready"].fetchval(conn, now=now)
         return ahead
 
-    async def survey(self, conn: Connection, trains: Collection[str]) -> Survey:
+    async def survey(self, conn: Connection, trains: Collection[str], *, count_waiting: bool = False) -> Survey:
         """What could be dispatched of these trains, as far as the switches go."""
-        rows = await self._sql["dispatch/lanes"].fetch(conn, trains=list(trains))
+        rows = await self._sql["dispatch/lanes"].fetch(conn, trains=list(trains), count_waiting=count_waiting)
         lanes = [Lane(row[0], row[1], row[2], row[3]) for row in rows if row[0] is not None]
-        return Survey(lanes, _read_counts(rows[0]["waiting"]), rows[0]["capped"])
+        return Survey(lanes, _read_counts(rows[0]["waiting"]) if count_waiting else None, rows[0]["capped"])
 
     async def lock_if_free(self, conn: Connection, *, all_groups: bool, group_ids: Collection[int]) -> set[int | None]:
         """Take the locks of capped capacity, the global one (None) first, then groups by id; answers those taken."""

@@ -19,6 +19,7 @@ class Slots:
     def __init__(self, registry: Registry, *, slots: int, tags: Iterable[str] = ()) -> None:
         self.total, self.tags = slots, frozenset(tags)
         self.running: dict[int, Job] = {}
+        self.claimed = 0
         self.trains: dict[str, Train[..., Any, Any]] = {
             name: train for train in registry if train.options.tags <= self.tags for name in _names(train)
         }
@@ -46,6 +47,7 @@ class Slots:
 
     def take(self, job: Job) -> None:
         self.running[job.execution_id] = job
+        self.claimed += 1
         if job.declaration.name in self._limited:
             self._counts[job.declaration.name] += 1
 

@@ -38,7 +38,7 @@ class Hands:
     """A worker that takes nothing, with as many free slots as the test says."""
 
     def __init__(self, trains=("work",), free: int = 100, limits=()) -> None:
-        self.trains, self.free, self._limits = dict.fromkeys(trains), free, limits
+        self.trains, self.free, self._limits, self.claimed = dict.fromkeys(trains), free, limits, 0
 
     def limits(self):
         return self._limits

@@ -1,5 +1,5 @@
--- One probe of the index per lane, however many entries wait in it. Beside them, in every row: what is dispatched and
--- not yet claimed of the trains that this server could run, and whether any group has a cap.
+-- One probe of the index per lane, however many entries wait in it. Beside them, in every row: whether any group has a
+-- cap and, if it is asked for, what is dispatched and not yet claimed of the trains that this server could run.
 with recursive lane as (
     (
         select group_id, train
@@ -25,7 +25,7 @@ with recursive lane as (
 select open.group_id, open.train, open.group_priority, open.cap, world.waiting, world.capped
 from (
     select
-        (
+        case when :count_waiting then (
             select coalesce(jsonb_object_agg(j.train, j.jobs), '{}')::text
             from (
                 select train, count(*) as jobs
@@ -33,7 +33,7 @@ from (
                 where train = any(:trains::text[])
                 group by train
             ) j
-        ) as waiting,
+        ) end as waiting,
         exists (select from /*schema*/manifest_group where max_active_jobs is not null) as capped
 ) world
 left join lateral (
