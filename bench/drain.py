@@ -1,7 +1,8 @@
 """Drain no-op jobs through the whole pipeline: dispatch, claim, run, settle, with full history kept.
 
-One server, in a process of its own; the clock runs from the first body to the last settled outcome. `default` has the default settings; `wide` has as many slots as a batch; `capped`
-is `wide` under a global cap that never binds, so that what it takes longer is the price of exact caps.
+One server, in a process of its own; the clock runs from the first body to the last settled outcome. `default` has the
+default settings; `wide` has as many slots as a batch; `capped` is `wide` under a global cap that never binds, so that
+what it takes longer is the price of exact caps.
 """
 
 from __future__ import annotations
