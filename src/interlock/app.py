@@ -103,9 +103,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
             clock=lambda: self.clock,
         )
         self.trains.attach(self.work)
-        self.dead_letters = DeadLetterDesk(
-            self.adatabase, policy=self._default_policy(), clock=lambda: self.clock, emit=self.events.emit
-        )
+        self.dead_letters = DeadLetterDesk(lambda: self.commands)
         self.timers = TimerRegistry(namespace_of(self.settings.locks, self.settings.runtime), self.adatabase)
 
     async def __aenter__(self) -> Self:
@@ -385,6 +383,9 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
     def _declared_groups(self) -> set[str]:
         of_trains = {train.options.group for train in self.trains if train.options.group is not None}
         return of_trains | set(self.declarations.groups)
+
+    def _max_input_bytes(self) -> int:
+        return self.settings.dispatch.max_input_bytes
 
     def _default_policy(self) -> Policy:
         """What holds for work of which neither the caller, the manifest nor the train says otherwise."""

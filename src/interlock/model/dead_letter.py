@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from interlock.model.lifecycle import DeadLetterState
@@ -22,6 +23,7 @@ class DeadLetter:
     external_id: str | None
     first_entry_id: int
     execution_id: int | None
+    group: str | None
     attempts: int
     crashes: int
     failure: str | None
@@ -32,3 +34,13 @@ class DeadLetter:
     resolved_by: str | None
     note: str | None
     requeued_entry_id: int | None
+
+
+class DeadLetterFilter(NamedTuple):
+    """Which of the open ones are meant; what is None does not narrow the choice."""
+
+    ids: Sequence[int] | None = None
+    train: str | None = None
+    manifest: str | None = None
+    group: str | None = None
+    failure: str | None = None

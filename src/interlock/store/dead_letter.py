@@ -1,4 +1,4 @@
-"""The `dead_letter` table: what waits for a person, and how a person resolves it."""
+"""The `dead_letter` table: what waits for a person, and how a person resolves it, one or many at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from interlock.model.lifecycle import DeadLetterState
 from interlock.store.execution import MANUAL, Executions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
+    from interlock.model.dead_letter import DeadLetterFilter
     from interlock.model.execution import Policy
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
@@ -24,56 +26,43 @@ class DeadLetters:
     async def requeue_if_open(
         self,
         conn: Connection,
-        dead_letter_id: int,
+        ids: Sequence[int],
         *,
-        actor: str | None,
+        actor: str,
         note: str | None,
         policy: Policy,
         now: datetime | None,
-    ) -> int | None:
-        """Queue the work anew, from its first attempt; answers the entry, or None if somebody resolved it before."""
-        row = await self._sql["dead_letter/requeue"].fetchrow(
-            conn, id=dead_letter_id, actor=actor, note=note, now=now, **policy._asdict()
+    ) -> dict[int, int]:
+        """Queue the work anew, from its first attempt; answers the entry of each that nobody had resolved before."""
+        rows = await self._sql["dead_letter/requeue"].fetch(
+            conn, ids=list(ids), actor=actor, note=note, now=now, **policy._asdict()
         )
-        if row is None:
-            return None
-        entry: int = row["id"]
-        await self._sql["dead_letter/link"].execute(conn, id=dead_letter_id, entry_id=entry)
-        await self._resolved(conn, row, now)
-        return entry
+        entries = {row["dead_letter_id"]: row["entry_id"] for row in rows}
+        await self._sql["dead_letter/link"].execute(conn, ids=list(entries), entry_ids=list(entries.values()))
+        await self._resolved(conn, rows, now)
+        return entries
 
     async def acknowledge_if_open(
-        self,
-        conn: Connection,
-        dead_letter_id: int,
-        *,
-        actor: str | None,
-        note: str | None,
-        now: datetime | None,
-    ) -> bool:
-        """Close it without running anything; answers whether it was open."""
-        row = await self._sql["dead_letter/acknowledge"].fetchrow(
-            conn, id=dead_letter_id, actor=actor, note=note, now=now
-        )
-        if row is not None:
-            await self._resolved(conn, row, now)
-        return row is not None
+        self, conn: Connection, ids: Sequence[int], *, actor: str, note: str | None, now: datetime | None
+    ) -> list[int]:
+        """Close them without running anything; answers those that were open."""
+        rows = await self._sql["dead_letter/acknowledge"].fetch(conn, ids=list(ids), actor=actor, note=note, now=now)
+        await self._resolved(conn, rows, now)
+        return sorted(row["dead_letter_id"] for row in rows)
 
-    async def get(self, conn: Connection, dead_letter_id: int) -> DeadLetter | None:
-        row = await self._sql["dead_letter/get"].fetchrow(conn, id=dead_letter_id)
-        return None if row is None else _dead_letter(row)
+    async def choose(self, conn: Connection, wanted: DeadLetterFilter, *, after: int, limit: int) -> list[int]:
+        """The open ones that fit, oldest first."""
+        rows = await self._sql["dead_letter/choose"].fetch(conn, after=after, limit=limit, **wanted._asdict())
+        return [row["id"] for row in rows]
 
-    async def list_open(self, conn: Connection, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
-        """Those that wait for a person, oldest first."""
-        rows = await self._sql["dead_letter/list"].fetch(conn, after=after, limit=limit)
-        return [_dead_letter(row) for row in rows]
+    async def get(self, conn: Connection, ids: Sequence[int]) -> dict[int, DeadLetter]:
+        """Those of these that exist, in any state."""
+        rows = await self._sql["dead_letter/get"].fetch(conn, ids=list(ids))
+        return {row["id"]: DeadLetter(**{**row, "state": DeadLetterState(row["state"])}) for row in rows}
 
-    async def _resolved(self, conn: Connection, row: Record, now: datetime | None) -> None:
-        if row["manifest_id"] is None or row["kind"] == MANUAL:
-            return
-        await self._sql["dead_letter/start_count_anew"].execute(conn, manifest_id=row["manifest_id"], now=now)
-        await self._executions.unblock(conn, [row["manifest_id"]], now=now)
-
-
-def _dead_letter(row: Record) -> DeadLetter:
-    return DeadLetter(**{**row, "state": DeadLetterState(row["state"])})
+    async def _resolved(self, conn: Connection, rows: Sequence[Record], now: datetime | None) -> None:
+        """What they blocked is counted anew and given its marker back."""
+        blocked = sorted({row["manifest_id"] for row in rows if row["manifest_id"] and row["kind"] != MANUAL})
+        if blocked:
+            await self._sql["dead_letter/start_count_anew"].execute(conn, manifest_ids=blocked, now=now)
+            await self._executions.unblock(conn, blocked, now=now)

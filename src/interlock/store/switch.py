@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from interlock.errors import UnknownGroup
 from interlock.store.execution import Executions
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from interlock.store.sql import Catalog
 
 ALL_TRAINS = "*"
+GROUP_FIELDS = ("enabled", "priority", "max_active_jobs")
 
 
 class Found(NamedTuple):
@@ -66,3 +68,26 @@ class Switches:
 
     async def resume_if_paused(self, conn: Connection, train: str) -> bool:
         return await self._sql["switch/resume"].fetchval(conn, train=train) is not None
+
+    async def set_group(
+        self,
+        conn: Connection,
+        name: str,
+        *,
+        sets_cap: bool,
+        max_active_jobs: int | None,
+        priority: int | None,
+        enabled: bool | None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Change what is given; answers the settings before and after."""
+        row = await self._sql["switch/set_group"].fetchrow(
+            conn,
+            name=name,
+            sets_cap=sets_cap,
+            max_active_jobs=max_active_jobs,
+            priority=priority,
+            enabled=enabled,
+        )
+        if row is None:
+            raise UnknownGroup(name=name)
+        return {field: row[f"was_{field}"] for field in GROUP_FIELDS}, {field: row[field] for field in GROUP_FIELDS}

@@ -45,6 +45,7 @@ from interlock.observe.events.manifest import (
     StaleReaped,
     TimeoutRequested,
 )
+from interlock.observe.events.operate import Acted
 from interlock.observe.events.server import (
     LeaseLostByServer,
     LeaseRenewalFailed,
@@ -97,6 +98,7 @@ from interlock.observe.events.work import (
 )
 
 __all__ = [
+    "Acted",
     "ActivationSkipped",
     "BreakerChanged",
     "CancelRequested",

@@ -174,7 +174,7 @@ create index execution_for_active_manifest on /*schema*/execution (manifest_id)
 create index execution_for_reaping on /*schema*/execution (ended_at)
     where failure is not null and attempt >= max_attempts and manifest_id is not null;
 create index execution_for_lineage on /*schema*/execution (first_entry_id, id);
-create index execution_for_retention on /*schema*/execution (ended_at) where ended_at is not null;
+create index execution_for_retention on /*schema*/execution (train, ended_at) where ended_at is not null;
 
 create table /*schema*/background_job (
     execution_id bigint primary key,
@@ -222,6 +222,7 @@ create unique index dead_letter_one_open_per_lineage on /*schema*/dead_letter (f
     where state = 'awaiting_intervention' and (manifest_id is null or kind = 'manual');
 create index dead_letter_for_review on /*schema*/dead_letter (id) where state = 'awaiting_intervention';
 create index dead_letter_for_retention on /*schema*/dead_letter (resolved_at) where resolved_at is not null;
+create index dead_letter_for_execution on /*schema*/dead_letter (execution_id) where execution_id is not null;
 
 create table /*schema*/train (
     name text primary key,
@@ -229,6 +230,7 @@ create table /*schema*/train (
     app text,
     group_id bigint references /*schema*/manifest_group,
     input_schema jsonb not null default '{}',
+    retention interval check (retention > interval '0'),
     paused boolean not null default false,
     paused_by text,
     paused_at timestamptz,
@@ -242,3 +244,18 @@ create table /*schema*/declaration (
     digest text not null,
     announced_at timestamptz not null default clock_timestamp()
 );
+
+create table /*schema*/audit (
+    id bigint generated always as identity primary key,
+    at timestamptz not null default clock_timestamp(),
+    actor text not null,
+    via text not null check (via in ('cli', 'web', 'api', 'code')),
+    action text not null,
+    target_kind text not null,
+    target text not null,
+    before jsonb,
+    after jsonb,
+    note text
+);
+
+create index audit_for_target on /*schema*/audit (target_kind, target, id);

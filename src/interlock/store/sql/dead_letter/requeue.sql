@@ -1,10 +1,18 @@
--- Guarded by the state, so that of two who resolve it at once one wins. The policy is the manifest's own of today, else
+-- Guarded by the state, so that of two who resolve one at once one wins. The policy is the manifest's own of today, else
 -- that of the last attempt. Work that blocked nothing (a manual run) still blocks nothing.
-with resolved as (
+with chosen as materialized (
+    select d.id
+    from /*schema*/dead_letter d
+    where d.id = any(:ids::bigint[])
+      and d.state = 'awaiting_intervention'
+    order by d.id
+    for update
+), resolved as (
     update /*schema*/dead_letter d
     set state = 'retried', resolved_at = coalesce(:now::timestamptz, clock_timestamp()), resolved_by = :actor,
         note = coalesce(:note, d.note)
-    where d.id = :id
+    from chosen
+    where d.id = chosen.id
       and d.state = 'awaiting_intervention'
     returning d.*
 )
@@ -23,4 +31,5 @@ from resolved r
 left join /*schema*/execution e on e.id = r.execution_id
 left join /*schema*/manifest m on m.id = r.manifest_id
 left join /*schema*/manifest_group g on g.id = r.group_id
-returning id, manifest_id, kind
+order by r.id
+returning id as entry_id, dead_letter_id, manifest_id, kind

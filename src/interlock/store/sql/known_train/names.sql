@@ -1,0 +1,1 @@
+select name from /*schema*/train where name <> '*' order by name

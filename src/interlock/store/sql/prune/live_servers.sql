@@ -1,0 +1,1 @@
+select count(*) from /*schema*/server where app = :app::text and state in ('alive', 'draining')

@@ -1,0 +1,1 @@
+select id from /*schema*/manifest where external_id = any(:external_ids::text[])
