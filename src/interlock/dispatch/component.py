@@ -24,7 +24,8 @@ class DispatchComponent:
 
     def freed(self) -> None:
         """Something ended here: this server has a slot, and whoever waits for a cap may have capacity."""
-        self._loop.wake()
+        if not self._dispatcher.has_enough:
+            self._loop.wake()
         if self._dispatcher.is_capped:
             self._notify("work:")
 

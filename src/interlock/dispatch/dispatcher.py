@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from interlock import failpoints
 from interlock.dispatch.dispatch_jobs import dispatch_jobs, dispatch_one_by_one
-from interlock.dispatch.room import Ahead, room_by_count, room_by_estimate
+from interlock.dispatch.room import Ahead, claimable, room_by_count, room_by_estimate
 from interlock.dispatch.select import select
 from interlock.dispatch.submit import RemoteDispatch
 from interlock.observe.events.work import DispatchTicked, EntryRefused, WorkDispatched
@@ -109,6 +109,11 @@ class JobDispatcher:
         """Whether others may wait for capacity that is freed here; as of the last tick."""
         return self._capped or self._settings.max_active_jobs is not None
 
+    @property
+    def has_enough(self) -> bool:
+        """Whether the worker has so much to claim that a freed slot is no reason to dispatch."""
+        return self._ahead.is_enough(self._settings.max_queued_jobs_per_cycle)
+
     async def close(self) -> None:
         """Let go of the connection that the ticks share."""
         await self._line.close()
@@ -155,8 +160,9 @@ class JobDispatcher:
         survey = await self._dispatching.survey(conn, trains, count_waiting=room is None)
         self._capped = survey.capped
         if room is None:
-            self._ahead.counted(sum((survey.waiting or {}).values()))
-            room = room_by_count(self._hands, survey.waiting or {}, limit=limit)
+            waiting = survey.waiting or {}
+            self._ahead.counted(claimable(self._hands, waiting))
+            room = room_by_count(self._hands, waiting, limit=limit)
         found = _Findings(more_ready=ready == READY_BATCH)
         if survey.lanes and room.total > 0:
             found.selection = await select(conn, self._dispatching, survey.lanes, self._settings, room)
@@ -176,9 +182,9 @@ class JobDispatcher:
             found.dispatched = await dispatch_jobs(conn, self._dispatching, chosen, now=now)
 
     def _sleep(self, findings: _Findings, *, contended: bool) -> timedelta:
-        """At once while there is more to do; in a moment where another dispatcher was faster; else until a notice."""
+        """At once while the worker wants more; in a moment where another dispatcher was faster; else until a notice."""
         selection = findings.selection
-        if findings.more_ready or findings.dispatched:
+        if findings.more_ready or (findings.dispatched and not self.has_enough):
             return IMMEDIATELY
         if contended or (selection is not None and (selection.contended or selection.lost)):
             return CONTENDED_PAUSE * self._random()

@@ -83,6 +83,10 @@ class Ahead:
         """What the database says."""
         self._unclaimed, self._claimed = jobs, self._hands.claimed
 
+    def is_enough(self, limit: int | None) -> bool:
+        """Whether the worker has more to claim than its free slots and half a batch: there is no hurry to add to it."""
+        return self.unclaimed > max(self._hands.free, (limit or ONE_BATCH) // 2)
+
     @property
     def unclaimed(self) -> int:
         claimed = self._hands.claimed
@@ -107,13 +111,17 @@ def room_by_count(hands: Hands, waiting: Mapping[str, int], *, limit: int | None
     A train with a limit of its own is dispatched no further than that, and what waits of it beyond its limit takes no
     room away from the others.
     """
-    unclaimed = dict(waiting)
-    limits = [(names, left, sum(unclaimed.pop(name, 0) for name in names)) for names, left in hands.limits()]
-    taken = sum(unclaimed.values()) + sum(min(left, queued) for _, left, queued in limits)
-    room = Room(_total(hands, taken, limit))
-    for names, left, queued in limits:
-        room.limit(names, max(left - queued, 0))
+    room = Room(_total(hands, claimable(hands, waiting), limit))
+    for names, left in hands.limits():
+        room.limit(names, max(left - sum(waiting.get(name, 0) for name in names), 0))
     return room
+
+
+def claimable(hands: Hands, waiting: Mapping[str, int]) -> int:
+    """How many of the jobs that wait this worker could claim, if it had the slots."""
+    unclaimed = dict(waiting)
+    limited = sum(min(left, sum(unclaimed.pop(name, 0) for name in names)) for names, left in hands.limits())
+    return limited + sum(unclaimed.values())
 
 
 def _total(hands: Hands, taken: int, limit: int | None) -> int:

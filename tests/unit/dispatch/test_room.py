@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from interlock.dispatch.room import Ahead, NoHands, room_by_count, room_by_estimate
+from interlock.dispatch.room import Ahead, NoHands, claimable, room_by_count, room_by_estimate
 
 
 class Hands:
@@ -79,3 +79,19 @@ def test_a_count_puts_the_estimate_right():
     hands.claimed += 1
     ahead.counted(3)
     assert ahead.unclaimed == 3
+
+
+def test_a_worker_has_enough_when_more_waits_than_its_free_slots_and_half_a_batch():
+    hands = Hands(10)
+    ahead = Ahead(hands)
+    ahead.dispatched(51)
+    assert ahead.is_enough(100)
+    hands.claimed += 1
+    assert not ahead.is_enough(100)
+    ahead.dispatched(20)
+    hands.free = 70
+    assert not ahead.is_enough(100)  # others have claimed some of them: the slots are free all the same
+
+
+def test_what_a_limited_train_cannot_run_is_not_enough_for_anybody():
+    assert claimable(Hands(10, [(("solo", "old-solo"), 2)]), {"solo": 90, "old-solo": 60, "work": 5}) == 7
