@@ -32,7 +32,8 @@ InterlockError
 │   ├── UnknownLockHolder
 │   ├── UnknownWork
 │   ├── UnknownDeadLetter
-│   └── UnknownMessage
+│   ├── UnknownMessage
+│   └── UnknownTimer
 ├── SchemaError                 the database is not ready for this code
 │   ├── SchemaAbsent
 │   ├── SchemaTooOld
@@ -381,6 +382,11 @@ class UnknownDeadLetter(NotFound):
 @dataclass(kw_only=True, eq=False)
 class UnknownMessage(NotFound):
     kind: ClassVar[str] = "message"
+
+
+@dataclass(kw_only=True, eq=False)
+class UnknownTimer(NotFound):
+    kind: ClassVar[str] = "timer"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,0 +1,72 @@
+"""The calls of an app that look and change nothing: explain, doctor, health, gauges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from interlock.operate.explain import Explainer
+from interlock.runtime.portal import portal
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from interlock.dispatch.settings import DispatchSettings
+    from interlock.locks.locks import Locks
+    from interlock.manifests.settings import ManifestSettings
+    from interlock.operate.explain import Explanation
+    from interlock.runtime.clock import Clock
+    from interlock.runtime.settings import RuntimeSettings
+    from interlock.store.database import Database
+    from interlock.store.settings import StoreSettings
+    from interlock.timers.registry import TimerRegistry
+    from interlock.upkeep.settings import UpkeepSettings
+    from interlock.worker.settings import WorkerSettings
+
+POLLS_BEFORE_STALLED = 3
+
+
+class Sections(Protocol):
+    """The settings that an examination reads."""
+
+    @property
+    def store(self) -> StoreSettings: ...
+    @property
+    def runtime(self) -> RuntimeSettings: ...
+    @property
+    def manifests(self) -> ManifestSettings: ...
+    @property
+    def dispatch(self) -> DispatchSettings: ...
+    @property
+    def worker(self) -> WorkerSettings: ...
+    @property
+    def upkeep(self) -> UpkeepSettings: ...
+
+
+class ExaminedApp:
+    """Nothing here needs a running server, and nothing waits for a lock."""
+
+    settings: Sections
+    clock: Clock
+    locks: Locks
+    timers: TimerRegistry
+
+    async def adatabase(self) -> Database:
+        raise NotImplementedError
+
+    async def aexplain(self, subject: str, *, long_transaction: timedelta | None = None) -> Explanation:
+        """Why `execution:42`, `entry:42`, `timer:NAME` or a manifest does not run."""
+        manifests = self.settings.manifests
+        explainer = Explainer(
+            await self.adatabase(),
+            settings=self.settings.dispatch,
+            stall_after=manifests.manifest_manager_polling_interval * POLLS_BEFORE_STALLED,
+            clock=self.clock,
+            locks=self.locks,
+            timers=self.timers,
+            **({} if long_transaction is None else {"long_transaction": long_transaction}),
+        )
+        return await explainer.explain(subject)
+
+    def explain(self, subject: str) -> Explanation:
+        """The blocking twin of `aexplain`."""
+        return portal.call(self.aexplain, subject)

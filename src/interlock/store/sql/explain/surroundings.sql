@@ -1,0 +1,56 @@
+-- What holds for all work of a group and a train: switches, caps in use, and who lives. Counts stop at the limit.
+with live as materialized (
+    select s.name, s.roles, s.trains, s.slots
+    from /*schema*/server s
+    where s.state = 'alive'
+      and s.lease_until > statement_timestamp()
+)
+select coalesce(:now::timestamptz, statement_timestamp()) as now,
+       g.name as group_name, coalesce(g.enabled, true) as group_enabled, g.max_active_jobs as group_cap,
+       (
+           select count(*)
+           from (
+               select from /*schema*/execution e
+               where e.ended_at is null and e.group_id = :group_id::bigint
+               limit :most::integer
+           ) active
+       ) as group_active,
+       (
+           select count(*)
+           from (
+               select from /*schema*/execution e
+               where e.ended_at is null and e.train <> all(:excluded::text[])
+               limit :most::integer
+           ) active
+       ) as active,
+       array(
+           select t.name
+           from /*schema*/train t
+           where t.paused
+             and (t.name in (:train::text, '*') or :train::text = any(t.aliases))
+           order by t.name
+       ) as pauses,
+       (select count(*) from live) as servers,
+       (select count(*) from live where 'manifests' = any(live.roles)) as managers,
+       (select count(*) from live where live.roles && '{worker,dispatch}') as dispatchers,
+       (select count(*) from live where 'timers' = any(live.roles)) as timer_servers,
+       array(
+           select live.name
+           from live
+           where 'worker' = any(live.roles) and :train::text = any(live.trains)
+           order by live.name
+           limit :most::integer
+       ) as workers,
+       (
+           select coalesce(sum(live.slots), 0)::integer
+           from live
+           where 'worker' = any(live.roles) and :train::text = any(live.trains)
+       ) as slots,
+       array(
+           select distinct shared.train
+           from live
+           cross join lateral unnest(live.trains) as shared (train)
+           where 'worker' = any(live.roles) and :train::text = any(live.trains)
+       ) as rivals
+from (select 1) one
+left join /*schema*/manifest_group g on g.id = :group_id::bigint
