@@ -30,6 +30,7 @@ from interlock.model.server import Role
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
 from interlock.operate.dead_letters import DeadLetterDesk
+from interlock.operate.explain_surface import ExaminedApp
 from interlock.operate.surface import OperatingApp
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.keeper import Keeper
@@ -63,15 +64,18 @@ if TYPE_CHECKING:
     from interlock.model.server import ServerProfile, ServerRow
     from interlock.runtime.clock import Clock
     from interlock.runtime.supervisor import Component
+    from interlock.settings import Settings
     from interlock.trains.options import TrainOptions
 
 
-class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp):
+class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedApp):
     """One app: what it is called, where its database is, and what its servers run.
 
     The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
     folder. Every option of the settings reference may be passed by name.
     """
+
+    settings: Settings
 
     def __init__(self, dsn: str | None = None, **options: Any) -> None:
         self.settings = load_settings({"dsn": dsn, **options})
