@@ -62,6 +62,8 @@ MEANINGS = {
     "timers_distributed": "whether timers count their runs across the fleet, or in each process alone",
     # outbox
     "outbox_enabled": "whether this process delivers messages; web replicas may only publish",
+    "outbox_topics": "the topics that this process delivers, such as `order.*`; none: all that it has emitters for",
+    "outbox_partitions": "the partitions that this process delivers; none: all, and messages without one",
     "outbox_mode": "`claim`: many workers, no order; `ordered`: in order per key; `single`: in order, one lane",
     "outbox_lanes": "how many lanes share the keys in the mode `ordered`",
     "outbox_batch_size": "how many messages one claim takes",

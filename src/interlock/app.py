@@ -32,6 +32,11 @@ from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
 from interlock.operate.dead_letters import DeadLetterDesk
 from interlock.operate.explain_surface import ExaminedApp
 from interlock.operate.surface import OperatingApp
+from interlock.outbox.component import DrainComponent
+from interlock.outbox.inbox import Inbox
+from interlock.outbox.open import open_drain, server_tags
+from interlock.outbox.retention import OutboxRetention
+from interlock.outbox.surface import Outbox
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
@@ -62,6 +67,7 @@ if TYPE_CHECKING:
 
     from interlock.embedded import EmbeddedServer
     from interlock.model.server import ServerProfile, ServerRow
+    from interlock.outbox.drain import Drain
     from interlock.runtime.clock import Clock
     from interlock.runtime.supervisor import Component
     from interlock.settings import Settings
@@ -108,6 +114,14 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         )
         self.trains.attach(self.work)
         self.dead_letters = DeadLetterDesk(lambda: self.commands)
+        self.outbox = Outbox(
+            lambda: self.settings.store.schema,
+            self.adatabase,
+            clock=lambda: self.clock,
+            max_bytes=lambda: self.settings.dispatch.max_input_bytes,
+            emit=self.events.emit,
+        )
+        self.inbox = Inbox(lambda: self.settings.store.schema)
         self.timers = TimerRegistry(namespace_of(self.settings.locks, self.settings.runtime), self.adatabase)
 
     async def __aenter__(self) -> Self:
@@ -206,6 +220,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         self.trains.freeze()
         self.declarations.freeze()
         self.timers.freeze()
+        self.outbox.emitters.freeze()
         await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
         database, runtime = await self.adatabase(), self.settings.runtime
         profile = self._profile(chosen)
@@ -213,14 +228,17 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         return database, keeper
 
     def _profile(self, roles: frozenset[Role]) -> ServerProfile:
-        slots, works = self._slots(), Role.WORKER in roles
+        slots, works, delivers = self._slots(), Role.WORKER in roles, self._delivers(roles)
         return describe_server(
             self.settings.runtime,
-            roles=roles,
+            roles=roles if delivers else roles - {Role.OUTBOX},
             trains=slots.trains if works else self.trains.names(),
-            tags=slots.tags if works else (),
+            tags=(*(slots.tags if works else ()), *(server_tags(self.settings.outbox) if delivers else ())),
             slots=slots.total if works else 0,
         )
+
+    def _delivers(self, roles: frozenset[Role]) -> bool:
+        return Role.OUTBOX in roles and self.settings.outbox.outbox_enabled and len(self.outbox.emitters) > 0
 
     def _supervise(self, components: Sequence[Component]) -> Supervisor:
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=self.settings.runtime.shutdown_timeout)
@@ -235,10 +253,14 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             notifier = Notifier(database, emit=self.events.emit)
             worker = self._worker(database, keeper, notifier)
             dispatcher = self._dispatcher(database, keeper, worker, notifier.notify)
+            drain = self._drain(database, keeper)
             await supervisor.start()
             try:
-                yield {**self._ticks(database, keeper), "dispatch": dispatcher.tick, "worker": worker.step}
+                steps = {"dispatch": dispatcher.tick, "worker": worker.step, "outbox": drain.step}
+                yield {**self._ticks(database, keeper), **steps}
             finally:
+                await drain.close()
+                await drain.abandon()
                 await worker.aclose()
                 await dispatcher.close()
                 await notifier.close()
@@ -278,6 +300,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             *([self._manager_loop(database, hub)] if Role.MANIFESTS in keeper.profile.roles else []),
             *self._work_components(database, keeper, notifier, hub),
             *([self._timer_component(database, keeper)] if Role.TIMERS in keeper.profile.roles else []),
+            *self._outbox_components(database, keeper, hub),
         ]
 
     def manager(self, database: Database) -> ManifestManager:
@@ -316,6 +339,28 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             emit=self.events.emit,
             clock=self.clock,
         )
+
+    def _drain(self, database: Database, keeper: Keeper) -> Drain:
+        return open_drain(
+            database,
+            self.outbox.emitters,
+            self.settings.outbox,
+            self.locks,
+            emit=self.events.emit,
+            clock=self.clock,
+            server=lambda: keeper.server,
+            host=keeper.profile.name,
+        )
+
+    def _outbox_components(self, database: Database, keeper: Keeper, hub: NoticeHub) -> Sequence[Component]:
+        interval, settings = self.settings.upkeep.cleanup_interval, self.settings.outbox
+        retention = OutboxRetention(database, settings, interval=interval, clock=self.clock)
+        kept = LoopComponent(Loop(retention.name, retention.tick, emit=self.events.emit))
+        if Role.OUTBOX not in keeper.profile.roles:
+            return [kept]
+        component = DrainComponent(self._drain(database, keeper), emit=self.events.emit)
+        hub.subscribe("outbox", lambda _: component.wake())
+        return [kept, component]
 
     def _recovery(self, database: Database, keeper: Keeper, notify: Callable[[str], None] = lambda _: None) -> Recovery:
         return Recovery(

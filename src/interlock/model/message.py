@@ -72,7 +72,10 @@ class Road(NamedTuple):
 
 
 class ClaimRequest(NamedTuple):
-    """Who asks for how much of which topics; `buckets` are those of held lanes, None in the mode `claim`."""
+    """Who asks for how much of which topics; `buckets` are those of held lanes, None in the mode `claim`.
+
+    `depth` is how many messages of one bucket are looked at, `stretch` how many of one key are taken before others.
+    """
 
     roads: Sequence[Road]
     limit: int
@@ -80,11 +83,13 @@ class ClaimRequest(NamedTuple):
     token: UUID
     server: UUID | None = None
     host: str | None = None
+    topics: Sequence[str] | None = None
     partitions: Sequence[str] | None = None
     isolated: bool = False
-    unkeyed_only: bool = False
     buckets: Sequence[int] | None = None
     blocked_keys: Sequence[str] = ()
+    depth: int = 64
+    stretch: int = 1
 
 
 class Claimed(NamedTuple):

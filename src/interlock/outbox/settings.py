@@ -10,6 +10,8 @@ class OutboxSettings:
     """How messages are drained."""
 
     outbox_enabled: bool = True
+    outbox_topics: tuple[str, ...] = ()
+    outbox_partitions: tuple[str, ...] = ()
     outbox_mode: Literal["claim", "ordered", "single"] = "claim"
     outbox_lanes: int = 16
     outbox_batch_size: int = 100

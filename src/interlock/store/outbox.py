@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
 
-DEPTH = 64  # messages of one bucket that a claim of lanes looks at
-
 
 class OutboxMessages:
     def __init__(self, sql: Catalog) -> None:
@@ -44,14 +42,15 @@ class OutboxMessages:
         """Take what is due, and end what must not be delivered any more."""
         values = _claim_values(request, now)
         if request.buckets is None:
-            rows = await self._sql["outbox/claim"].fetch(conn, unkeyed_only=request.unkeyed_only, **values)
+            rows = await self._sql["outbox/claim"].fetch(conn, **values)
             return Claims([_claimed(row) for row in rows], {})
         rows = await self._sql["outbox/claim_lanes"].fetch(
             conn,
             buckets=request.buckets,
             blocked_keys=request.blocked_keys,
             holds=[road.holds for road in request.roads],
-            depth=DEPTH,
+            depth=request.depth,
+            stretch=request.stretch,
             **values,
         )
         blocked = {row["key"]: row["blocked_for"] for row in rows if row["id"] is None}
@@ -112,6 +111,7 @@ def _claim_values(request: ClaimRequest, now: datetime | None) -> dict[str, Any]
         "crash_limits": [road.max_crashes for road in request.roads],
         "rooms": [road.has_room for road in request.roads],
         "windows": [road.idempotency_window for road in request.roads],
+        "topics": request.topics,
         "partitions": request.partitions,
         "isolated": request.isolated,
         "limit": request.limit,

@@ -36,6 +36,7 @@ create table /*schema*/outbox (
 create unique index outbox_message_id on /*schema*/outbox (message_id);
 create index outbox_for_claim on /*schema*/outbox (topic, available_at, id, partition) where state = 'pending';
 create index outbox_for_lane on /*schema*/outbox (bucket, id) where state = 'pending' and key is not null;
+create index outbox_for_unkeyed on /*schema*/outbox (topic, available_at, id) where state = 'pending' and key is null;
 create index outbox_for_held_keys on /*schema*/outbox (key)
     where state in ('dead', 'needs_review') and key is not null;
 create index outbox_for_review on /*schema*/outbox (topic, id) where state in ('dead', 'needs_review');

@@ -22,6 +22,7 @@ with recursive topics as (
         limit 1
     ) p
     where p.has_room
+      and (:topics::text[] is null or t.topic ~ any(:topics::text[]))
 ), probing as (
     update /*schema*/outbox_topic b
     set breaker = 'half_open', probe_at = clock_timestamp() + :lease::interval
@@ -72,7 +73,6 @@ with recursive topics as (
           and o.topic = r.topic
           and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
           and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
-          and (o.key is null or not :unkeyed_only::boolean)
           and (o.crashes + (o.claim_token is not null)::integer + 1 = r.crash_limit) = :isolated::boolean
         order by o.available_at, o.id
         limit least(r.room, share.most)

@@ -1,52 +1,108 @@
 -- Only the holder of a lane claims its keys, and of a key only what follows without a gap: behind a message that waits,
--- is claimed, or ended without delivery (where its key holds), nothing of the key is taken. Buckets are walked one by
--- one, so the order by id costs one index probe each.
-with road as materialized (
-    select p.pattern, greatest(p.crash_limit, 2) as crash_limit, p.idempotency_window, p.holds, p.has_room, p.place
-    from unnest(:patterns::text[], :crash_limits::integer[], :windows::interval[], :holds::boolean[], :rooms::boolean[])
-        with ordinality as p (pattern, crash_limit, idempotency_window, holds, has_room, place)
+-- is claimed, or ended without delivery (where its key holds), nothing of the key is taken. Buckets that hold
+-- something are walked one by one, so the order by id costs one index probe each.
+with recursive topics as (
+    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
+    union all
+    select (
+        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
+    )
+    from topics t
+    where t.topic is not null
+), filled as (
+    (
+        select o.bucket::integer
+        from /*schema*/outbox o
+        where o.state = 'pending' and o.key is not null
+        order by o.bucket
+        limit 1
+    )
+    union all
+    select (
+        select o.bucket::integer
+        from /*schema*/outbox o
+        where o.state = 'pending' and o.key is not null and o.bucket > f.bucket
+        order by o.bucket
+        limit 1
+    )
+    from filled f
+    where f.bucket is not null
+), served as materialized (
+    select t.topic, p.*
+    from topics t
+    cross join lateral (
+        select greatest(x.crash_limit, 2) as crash_limit, x.idempotency_window, x.holds, x.has_room
+        from unnest(:patterns::text[], :crash_limits::integer[], :windows::interval[], :holds::boolean[], :rooms::boolean[])
+            with ordinality as x (pattern, crash_limit, idempotency_window, holds, has_room, place)
+        where t.topic ~ x.pattern
+        order by x.place
+        limit 1
+    ) p
+    where :topics::text[] is null or t.topic ~ any(:topics::text[])
 ), probing as (
     update /*schema*/outbox_topic b
     set breaker = 'half_open', probe_at = clock_timestamp() + :lease::interval
     from (
         select b.topic
         from /*schema*/outbox_topic b
+        join served on served.topic = b.topic
         where b.breaker <> 'closed'
           and not b.parked
           and b.probe_at <= statement_timestamp()
-          and exists (select from road where b.topic ~ road.pattern)
         for update of b skip locked
     ) due
     where b.topic = due.topic
     returning b.topic
+), roads as materialized (
+    select s.*, p.topic is not null as probe,
+        s.has_room and (p.topic is not null or not coalesce(b.parked or b.breaker <> 'closed', false)) as is_clear
+    from served s
+    left join probing p on p.topic = s.topic
+    left join /*schema*/outbox_topic b on b.topic = s.topic
 ), seen as materialized (
     select c.*
-    from unnest(:buckets::smallint[]) as b (bucket)
+    from filled f
     cross join lateral (
         select o.id, o.key, o.topic, o.available_at, o.expires_at, o.crashes, o.claims, o.first_emitted_at,
             o.claim_token is not null as crashed
         from /*schema*/outbox o
         where o.state = 'pending'
           and o.key is not null
-          and o.bucket = b.bucket
+          and o.bucket = f.bucket
           and not o.key = any(:blocked_keys::text[])
           and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
-          and exists (select from road where o.topic ~ road.pattern)
+          and o.topic = any(array(select topic from served))
         order by o.id
         limit :depth::integer
     ) c
+    where f.bucket = any(:buckets::integer[])
+    union all
+    select c.*
+    from roads r
+    cross join lateral (
+        select o.id, null, o.topic, o.available_at, o.expires_at, o.crashes, o.claims, o.first_emitted_at,
+            o.claim_token is not null as crashed
+        from /*schema*/outbox o
+        where o.state = 'pending'
+          and o.key is null
+          and o.topic = r.topic
+          and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
+          and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
+        order by o.available_at, o.id
+        limit case when r.probe then 1 when r.is_clear then :limit::integer else 0 end
+        for update skip locked
+    ) c
+), given_up as materialized (
+    select d.key, min(d.id) as id
+    from /*schema*/outbox d
+    where d.state in ('dead', 'needs_review')
+      and d.key = any(array(select distinct key from seen))
+    group by d.key
 ), judged as materialized (
-    select s.*, p.topic is not null as probe,
+    select s.*, coalesce(s.key, s.id::text) as chain, r.probe,
         s.available_at <= coalesce(:now::timestamptz, statement_timestamp())
-            and r.has_room
-            and (p.topic is not null or not coalesce(b.parked or b.breaker <> 'closed', false))
-            and not (r.holds and exists (
-                select
-                from /*schema*/outbox d
-                where d.key = s.key
-                  and d.state in ('dead', 'needs_review')
-                  and d.id < s.id
-            )) as free,
+            and r.is_clear
+            and not (r.holds and coalesce(g.id < s.id, false)) as free,
         s.crashes + s.crashed::integer + 1 = r.crash_limit as last_chance,
         case
             when s.expires_at <= coalesce(:now::timestamptz, statement_timestamp()) then 'expired'
@@ -56,21 +112,22 @@ with road as materialized (
             else 'pending'
         end as verdict
     from seen s
-    cross join lateral (select * from road where s.topic ~ road.pattern order by road.place limit 1) r
-    left join probing p on p.topic = s.topic
-    left join /*schema*/outbox_topic b on b.topic = s.topic
+    join roads r on r.topic = s.topic
+    left join given_up g on g.key = s.key
 ), ranked as materialized (
     select j.*,
-        bool_and(j.free and (not j.last_chance or :isolated::boolean)) over chain as open,
+        bool_and(j.free and (not j.last_chance or :isolated::boolean)) over so_far as open,
+        row_number() over so_far as place,
         coalesce(bool_and(j.verdict = 'pending' and not j.probe and not j.last_chance) over before, true) as reached
     from judged j
-    window chain as (partition by j.key order by j.id),
-        before as (partition by j.key order by j.id rows between unbounded preceding and 1 preceding)
+    window so_far as (partition by j.chain order by j.id),
+        before as (partition by j.chain order by j.id rows between unbounded preceding and 1 preceding)
 ), wanted as materialized (
     select *
     from ranked
     where open and reached and last_chance = :isolated::boolean
-    order by id
+    -- A few of each key at a time: so there are chains enough to deliver side by side, and more to claim meanwhile.
+    order by (place - 1) / :stretch::integer, id
     limit case when :isolated::boolean then 1 else :limit::integer end
 ), locked as materialized (
     select o.id
@@ -83,7 +140,7 @@ with road as materialized (
 ), picked as materialized (
     select *
     from (
-        select w.*, bool_and(l.id is not null) over (partition by w.key order by w.id) as whole
+        select w.*, bool_and(l.id is not null) over (partition by w.chain order by w.id) as whole
         from wanted w
         left join locked l on l.id = w.id
     ) x
@@ -127,4 +184,5 @@ select distinct on (r.key) null, null, null, null, null, r.key, null, null, null
 from ranked r
 where not r.free
   and r.reached
+  and r.key is not null
 order by id

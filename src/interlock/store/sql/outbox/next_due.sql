@@ -11,12 +11,12 @@ with recursive topics as (
 select min(
     case
         when b.parked then null
-        when b.breaker <> 'closed' then greatest(b.probe_at, n.available_at)
+        when b.breaker <> 'closed' then b.probe_at
         else n.available_at
     end
 ) - coalesce(:now::timestamptz, statement_timestamp()) as wait
 from topics t
-cross join lateral (
+left join lateral (
     select o.available_at
     from /*schema*/outbox o
     where o.state = 'pending'
@@ -24,6 +24,6 @@ cross join lateral (
       and o.available_at > coalesce(:now::timestamptz, statement_timestamp())
     order by o.available_at
     limit 1
-) n
+) n on true
 left join /*schema*/outbox_topic b on b.topic = t.topic
 where exists (select from unnest(:patterns::text[]) as p (pattern) where t.topic ~ p.pattern)

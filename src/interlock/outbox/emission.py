@@ -1,0 +1,184 @@
+"""Emission: what was claimed is delivered by some runners per emitter, outside any transaction.
+
+A unit of work is a chain: the messages of one key in their order, or a single one; a batch emitter takes many at once.
+Before each delivery the claim must still cover the emitter's time, else it is renewed, and what cannot be renewed is
+not emitted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from interlock import failpoints
+from interlock.locks.deadline import clock
+from interlock.model.message import Settling
+from interlock.outbox.call import call_batch, call_one
+from interlock.outbox.outcome import INTERRUPTED, settlement_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from interlock.model.message import Settlement
+    from interlock.outbox.emitter import Emitter
+    from interlock.outbox.held import Held
+
+    Chain = Sequence[Held]
+
+
+class Emission:
+    """The messages of one emitter in this worker's hands that are not delivered yet."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        *,
+        settle: Callable[[Held, Settlement], None],
+        give_back: Callable[[Sequence[Held], str], Awaitable[None]],
+        renew: Callable[[Sequence[Held]], Awaitable[None]],
+        refuses: Callable[[str], bool],
+    ) -> None:
+        self.emitter = emitter
+        self._settle, self._give_back, self._renew, self._refuses = settle, give_back, renew, refuses
+        self._chains: deque[Chain] = deque()
+        self._waiting = 0
+        self._runners: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    @property
+    def in_hand(self) -> int:
+        """How many messages wait or are being delivered."""
+        return self._waiting
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def submit(self, chains: Sequence[Chain]) -> None:
+        self._chains.extend(chains)
+        self._waiting += sum(map(len, chains))
+        for _ in range(min(self.emitter.concurrency - len(self._runners), len(chains))):
+            runner = asyncio.create_task(self._run(), name=f"emit {self.emitter.pattern}")
+            self._runners.add(runner)
+            runner.add_done_callback(self._runners.discard)
+
+    def stop(self) -> None:
+        """Begin no further delivery; what waits is given back."""
+        self._stopped = True
+
+    async def idle(self) -> None:
+        while self._runners:
+            await asyncio.wait(self._runners)
+
+    async def cancel(self) -> None:
+        for runner in self._runners:
+            runner.cancel()
+        await self.idle()
+
+    async def _run(self) -> None:
+        while self._chains:
+            if self._stopped:
+                await self._give_up()
+                return
+            if self.emitter.batch is None:
+                chain = self._chains.popleft()
+                await self._deliver(chain)
+            else:
+                await self._deliver_batch(self._next_batch(self.emitter.batch))
+
+    async def _give_up(self) -> None:
+        rest = [held for chain in self._chains for held in chain]
+        self._chains.clear()
+        await self._drop(rest, "the worker stops")
+
+    async def _deliver(self, chain: Chain) -> None:
+        for place, held in enumerate(chain):
+            if (reason := await self._obstacle(held, chain[place:])) is not None:
+                await self._drop(chain[place:], reason)
+                return
+            settlement = await self._emit(held)
+            if place + 1 < len(chain) and self._ends_chain(settlement):
+                await self._drop(chain[place + 1 :], "an earlier message of the key was not delivered")
+                return
+
+    def _ends_chain(self, settlement: Settlement) -> bool:
+        if settlement.outcome is Settling.DEAD:
+            return self.emitter.on_dead == "hold"
+        return settlement.outcome is not Settling.DELIVERED
+
+    async def _emit(self, held: Held) -> Settlement:
+        held.started = clock()
+        try:
+            answer = await call_one(self.emitter, held.claimed)
+            await failpoints.reach("outbox.after_emit")
+        except asyncio.CancelledError:
+            self._end(held, settlement_of(held, self.emitter, INTERRUPTED))
+            raise
+        settlement = settlement_of(held, self.emitter, answer)
+        self._end(held, settlement)
+        return settlement
+
+    def _next_batch(self, size: int) -> list[Held]:
+        batch: list[Held] = []
+        while self._chains and len(batch) < size:
+            chain = self._chains.popleft()
+            taken = size - len(batch)
+            batch += chain[:taken]
+            if len(chain) > taken:
+                self._chains.appendleft(chain[taken:])
+        return batch
+
+    async def _deliver_batch(self, batch: list[Held]) -> None:
+        for held in batch:
+            if (reason := await self._obstacle(held, batch)) is not None:
+                await self._drop(batch, reason)
+                return
+        now = clock()
+        for held in batch:
+            held.started = now
+        try:
+            answers = await call_batch(self.emitter, [held.claimed for held in batch])
+            await failpoints.reach("outbox.after_emit")
+        except asyncio.CancelledError:
+            answers = [INTERRUPTED] * len(batch)
+            self._end_batch(batch, [settlement_of(held, self.emitter, INTERRUPTED) for held in batch])
+            raise
+        settlements = [settlement_of(held, self.emitter, answer) for held, answer in zip(batch, answers, strict=True)]
+        self._end_batch(batch, settlements)
+
+    def _end_batch(self, batch: Sequence[Held], settlements: Sequence[Settlement]) -> None:
+        """Of a key only what was delivered without a gap counts: the rest is sent again, in order, behind the gap."""
+        broken: set[str] = set()
+        for held, settlement in zip(batch, settlements, strict=True):
+            key = held.claimed.key
+            if key in broken:
+                again = settlement_of(held, self.emitter, INTERRUPTED)
+                self._end(held, again._replace(error_message="an earlier message of the key was not delivered"))
+                continue
+            if key is not None and self._ends_chain(settlement):
+                broken.add(key)
+            self._end(held, settlement)
+
+    async def _obstacle(self, held: Held, rest: Sequence[Held]) -> str | None:
+        """Why this message must not be emitted now."""
+        if self._stopped:
+            return "the worker stops"
+        if self._refuses(held.claimed.topic) and not held.claimed.probe:
+            return "its topic fails"
+        if held.lane_lost():
+            return "its lane is lost"
+        if not held.covers(self.emitter.seconds):
+            await self._renew([*rest, *(each for chain in self._chains for each in chain)])
+            if not held.covers(self.emitter.seconds):
+                return "its claim does not last long enough"
+        return None
+
+    async def _drop(self, rest: Sequence[Held], reason: str) -> None:
+        self._waiting -= len(rest)
+        if rest:
+            await self._give_back(rest, reason)
+
+    def _end(self, held: Held, settlement: Settlement) -> None:
+        self._waiting -= 1
+        self._settle(held, settlement)

@@ -1,0 +1,147 @@
+"""Emitters by topic pattern: who delivers what, and on which terms."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import re
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption
+from interlock.model.message import Road
+from interlock.trains.names import checked_name
+from interlock.trains.options import Backoff, checked_count, checked_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlock.outbox.settings import OutboxSettings
+
+OnDead = Literal["hold", "continue"]
+
+BACKOFF = Backoff(delay=timedelta(seconds=1), factor=2.0, max_delay=timedelta(minutes=5))
+JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmitterOptions:
+    """What an emitter may say; None leaves the choice to the settings."""
+
+    timeout: timedelta | None = None
+    max_attempts: int | None = None
+    max_crashes: int | None = None
+    concurrency: int | None = None
+    idempotency_window: timedelta | None = None
+    backoff: Backoff | None = None
+    on_dead: OnDead = "hold"
+    batch: int | None = None
+    payload: Any = None
+
+    def __post_init__(self) -> None:
+        for option in ("timeout", "idempotency_window"):
+            if getattr(self, option) is not None:
+                checked_duration(option, getattr(self, option))
+        for option in ("max_attempts", "max_crashes", "concurrency", "batch"):
+            checked_count(option, getattr(self, option))
+        if self.on_dead not in ("hold", "continue"):
+            raise InvalidOption(option="on_dead", found=self.on_dead, expected="'hold' or 'continue'")
+
+
+@dataclass(frozen=True, eq=False)
+class Emitter:
+    """A function that delivers the messages of some topics."""
+
+    pattern: str
+    function: Callable[..., Any]
+    timeout: timedelta
+    max_attempts: int
+    max_crashes: int
+    concurrency: int
+    idempotency_window: timedelta | None
+    backoff: Backoff
+    on_dead: OnDead
+    batch: int | None
+    load: Callable[[str], Any]
+    expression: str = field(init=False)
+    is_async: bool = field(init=False)
+    takes_context: bool = field(init=False)
+    seconds: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        fixed = object.__setattr__
+        fixed(self, "expression", expression_of(self.pattern))
+        fixed(self, "is_async", _is_async(self.function))
+        fixed(self, "takes_context", _takes_context(self.function))
+        fixed(self, "seconds", self.timeout.total_seconds())
+
+    def road(self, *, has_room: bool = True) -> Road:
+        return Road(self.expression, self.max_crashes, self.idempotency_window, self.on_dead == "hold", has_room)
+
+    def delay_after(self, failures: int) -> timedelta:
+        """Longer after each failure, up to a limit, and never the same for all."""
+        return self.backoff.after(failures) * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  it spreads load
+
+
+class Emitters:
+    """The emitters of an app, the most specific pattern first."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, tuple[Callable[..., Any], EmitterOptions]] = {}
+        self._frozen = False
+
+    def declare(self, pattern: str, function: Callable[..., Any], options: EmitterOptions) -> None:
+        if self._frozen:
+            raise DeclarationAfterStart(what=f"the emitter of {pattern!r}")
+        if checked_name("topic", pattern) in self._declared:
+            raise DuplicateName(kind="emitter", name=pattern)
+        self._declared[pattern] = (function, options)
+
+    def freeze(self) -> None:
+        self._frozen = True
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+    def resolved(self, settings: OutboxSettings) -> list[Emitter]:
+        """Each with what the settings say where it says nothing."""
+        patterns = sorted(self._declared, key=lambda each: ("*" in each, -len(each), each))
+        return [_resolved(pattern, *self._declared[pattern], settings) for pattern in patterns]
+
+
+def expression_of(pattern: str) -> str:
+    """A regular expression that Python and PostgreSQL read alike; `*` stands for any text."""
+    return "^" + ".*".join(re.sub(r"([^\w])", r"\\\1", part, flags=re.ASCII) for part in pattern.split("*")) + "$"
+
+
+def _resolved(pattern: str, function: Callable[..., Any], options: EmitterOptions, settings: OutboxSettings) -> Emitter:
+    timeout = options.timeout or settings.outbox_emit_timeout
+    if timeout >= settings.outbox_lease:
+        expected = f"less than outbox_lease ({settings.outbox_lease.total_seconds():g} s)"
+        raise InvalidOption(option=f"timeout of the emitter {pattern!r}", found=timeout, expected=expected)
+    return Emitter(
+        pattern=pattern,
+        function=function,
+        timeout=timeout,
+        max_attempts=options.max_attempts or settings.outbox_max_attempts,
+        max_crashes=options.max_crashes or settings.outbox_max_crashes,
+        concurrency=options.concurrency or settings.outbox_concurrency,
+        idempotency_window=options.idempotency_window or settings.outbox_idempotency_window,
+        backoff=options.backoff or BACKOFF,
+        on_dead=options.on_dead,
+        batch=options.batch,
+        load=msgspec.json.decode if options.payload is None else msgspec.json.Decoder(options.payload).decode,
+    )
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  whether calling it has to be awaited
+
+
+def _takes_context(function: Callable[..., Any]) -> bool:
+    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(kind in positional for kind in kinds) > 1 or inspect.Parameter.VAR_POSITIONAL in kinds

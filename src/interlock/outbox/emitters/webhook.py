@@ -1,0 +1,164 @@
+"""Delivery to an HTTP address: signed, in time, with an idempotency key, and never to an address of our own network.
+
+The name is resolved here and the connection goes to the address that was checked, so a name that points elsewhere a
+moment later cannot lead it astray. Redirects are not followed: they would lead past the check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import time
+import weakref
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from interlock.errors import InvalidOption
+from interlock.model.message import Dead, Delivered, Throttled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import httpx
+
+    from interlock.model.outcome import Outcome
+    from interlock.outbox.message import EmitContext, Message
+
+OK, MULTIPLE_CHOICES, BAD_REQUEST, SERVER_ERROR = 200, 300, 400, 500
+TOO_MANY, UNAVAILABLE = 429, 503
+PASSING = {408, 425}
+DEFAULT_THROTTLE = timedelta(seconds=30)
+LONGEST_THROTTLE = timedelta(days=1)
+LONGEST_REASON = 500
+
+
+class WebhookFailed(Exception):
+    """The receiver answered with an error that may pass."""
+
+
+class PrivateAddress(Exception):
+    """The name leads to an address that is not on the public internet."""
+
+
+class Webhook:
+    """An emitter: `app.outbox.add_emitter("order.*", Webhook("https://…", secret="…"))`.
+
+    With a secret every request carries `Interlock-Signature: t=<seconds>,v1=<hex>`, the HMAC-SHA256 of
+    `<seconds>.<body>`. `record_header` names the header of the answer that holds the receiver's record id.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        secret: str | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        record_header: str | None = None,
+        allow_private: bool = False,
+    ) -> None:
+        import httpx  # noqa: PLC0415  only those who use webhooks need it
+
+        self._url = httpx.URL(url)
+        if self._url.scheme not in ("http", "https") or not self._url.host:
+            raise InvalidOption(option="url", found=url, expected="an address that begins with https:// or http://")
+        self._secret = secret.encode() if isinstance(secret, str) else secret
+        self._headers, self._record_header, self._allow_private = dict(headers or {}), record_header, allow_private
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def __call__(self, message: Message, context: EmitContext) -> Outcome:
+        try:
+            address = await self._resolve()
+        except PrivateAddress as refused:
+            return Dead("private_address", str(refused))
+        response = await self._client().post(
+            self._url.copy_with(host=address),
+            content=message.body(),
+            headers=self._request_headers(message, context),
+            timeout=max(context.remaining().total_seconds(), 0.001),
+            extensions={"sni_hostname": self._url.host},
+        )
+        return self._outcome(response)
+
+    async def aclose(self) -> None:
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        import httpx  # noqa: PLC0415  see above
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            # A proxy of the environment would connect to an address that nobody checked.
+            self._clients[loop] = httpx.AsyncClient(follow_redirects=False, trust_env=False)
+        return self._clients[loop]
+
+    async def _resolve(self) -> str:
+        port = self._url.port or (443 if self._url.scheme == "https" else 80)
+        found = await asyncio.get_running_loop().getaddrinfo(self._url.host, port)
+        addresses = [str(each[4][0]) for each in found]
+        if not self._allow_private:
+            for address in addresses:
+                _refuse_private(self._url.host, address)
+        return addresses[0]
+
+    def _request_headers(self, message: Message, context: EmitContext) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            **message.headers,
+            **self._headers,
+            "Host": self._url.netloc.decode(),
+            "Idempotency-Key": context.idempotency_key,
+            "Interlock-Topic": message.topic,
+            "Interlock-Redelivery": str(context.redelivery).lower(),
+        }
+        if message.trace is not None:
+            headers["traceparent"] = message.trace
+        if self._secret is not None:
+            headers["Interlock-Signature"] = signature(self._secret, message.body(), int(time.time()))
+        return headers
+
+    def _outcome(self, response: httpx.Response) -> Outcome:
+        status = response.status_code
+        reason = f"HTTP {status}: {response.text[:LONGEST_REASON]}"
+        if OK <= status < MULTIPLE_CHOICES:
+            record = response.headers.get(self._record_header) if self._record_header else None
+            return Delivered(record)
+        after = _retry_after(response.headers.get("Retry-After"))
+        if status == TOO_MANY or (status == UNAVAILABLE and after is not None):
+            return Throttled(DEFAULT_THROTTLE if after is None else after, reason)
+        if status in PASSING or status >= SERVER_ERROR:
+            raise WebhookFailed(reason)
+        return Dead("redirect" if status < BAD_REQUEST else f"http_{status}", reason)
+
+
+def signature(secret: bytes, body: bytes, seconds: int) -> str:
+    """What a receiver computes too, to know that the request is ours and not old."""
+    digest = hmac.new(secret, f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={seconds},v1={digest}"
+
+
+def _refuse_private(host: str, address: str) -> None:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    if not (mapped or found).is_global or (mapped or found).is_multicast:
+        raise PrivateAddress(f"{host} leads to {address}, which is not on the public internet; allow_private allows it")
+
+
+def _retry_after(value: str | None) -> timedelta | None:
+    """Seconds or a date; what cannot be read counts as not said."""
+    if value is None:
+        return None
+    try:
+        after = timedelta(seconds=float(value))
+    except (ValueError, OverflowError):
+        try:
+            after = parsedate_to_datetime(value) - datetime.now(UTC)
+        except (ValueError, TypeError):
+            return None
+    return min(max(after, timedelta(0)), LONGEST_THROTTLE)

@@ -1,0 +1,165 @@
+"""Lanes: the keys of ordered delivery, shared among the live workers through lock slots.
+
+Lane n of N owns a range of the buckets that keys fall into, and one worker at a time holds it. Each worker takes its
+fair share; who has more gives lanes up, but only once what it claimed of them is settled. Workers that count a
+different number of lanes would cut the buckets differently: while any two disagree, the one with more lanes gives all
+of its own up and the other waits for that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from interlock.locks.deadline import clock
+from interlock.model.message import BUCKETS
+from interlock.observe.events.outbox import LanesChanged, LanesDisagree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from interlock.locks.lease import Lease
+    from interlock.locks.locks import Locks
+    from interlock.observe.bus import Emit
+    from interlock.outbox.store import MessageStore
+
+LOOK_INTERVAL = 1.0
+SHORTEST_BLOCK = 0.05
+HELD_KEY = 2.0  # seconds until a key that holds, or whose topic is closed, is looked at again
+MOST_BLOCKED = 10_000
+SHALLOW, DEEP = 4, 256  # messages of one bucket that a claim looks at: few while many keys have some
+
+
+class Lanes:
+    def __init__(self, store: MessageStore, locks: Locks, *, name: str, lanes: int, ttl: timedelta, emit: Emit) -> None:
+        self._store, self._locks, self._emit = store, locks, emit
+        self._name, self._lanes, self._ttl = name, lanes, ttl
+        self._leases: dict[int, Lease] = {}
+        self._draining: set[int] = set()
+        self._open: dict[int, int] = {}
+        self._blocked: dict[str, float] = {}
+        self._keys: Counter[str] = Counter()
+        self.depth = SHALLOW
+        self._agreed = False
+        self._looked = -LOOK_INTERVAL
+        self._told: tuple[int, int] | None = None
+
+    @property
+    def held(self) -> int:
+        return len(self._leases)
+
+    async def look(self) -> None:
+        """Take and give up lanes, at most once a second."""
+        self._drop_lost()
+        await self._hand_over()
+        if clock() - self._looked < LOOK_INTERVAL:
+            return
+        self._looked = clock()
+        await self._share()
+        await self._agree()
+        self._tell()
+
+    def buckets(self) -> list[int]:
+        """Of the lanes that this worker may claim from now."""
+        if not self._agreed:
+            return []
+        return [
+            bucket
+            for lane, lease in self._leases.items()
+            if lane not in self._draining and not lease.lost
+            for bucket in range(*self._range(lane))
+        ]
+
+    def enter(self, bucket: int, key: str) -> Lease:
+        """A message of this key is in hand."""
+        lane = bucket * self._lanes // BUCKETS
+        self._open[lane] = self._open.get(lane, 0) + 1
+        self._keys[key] += 1
+        return self._leases[lane]
+
+    def leave(self, lease: Lease, key: str) -> bool:
+        """It is settled, or given back; True says that none of the key is in hand any more."""
+        self._open[lease.slot] -= 1
+        self._keys[key] -= 1
+        if self._keys[key]:
+            return False
+        del self._keys[key]
+        return True
+
+    def sound(self, taken: int, limit: int) -> None:
+        """Look deeper into each bucket as long as that makes the batches fuller."""
+        if taken >= limit:
+            self.depth = max(self.depth // 2, SHALLOW)
+        elif taken:
+            self.depth = min(self.depth * 2, DEEP)
+
+    def remember(self, blocked: Mapping[str, timedelta]) -> None:
+        """Keys that cannot go on now are passed over until then."""
+        now = clock()
+        for key, wait in blocked.items():
+            seconds = wait.total_seconds()
+            self._blocked[key] = now + (max(seconds, SHORTEST_BLOCK) if seconds else HELD_KEY)
+
+    def block(self, key: str | None, delay: timedelta | None) -> None:
+        if key is not None and delay:
+            self._blocked[key] = clock() + delay.total_seconds()
+
+    def blocked_keys(self) -> list[str]:
+        """Those that cannot go on, and those of which something is in hand."""
+        now = clock()
+        if self._blocked:
+            self._blocked = {key: until for key, until in self._blocked.items() if until > now}
+        return [*self._keys, *list(self._blocked)[:MOST_BLOCKED]]
+
+    def wait(self) -> timedelta:
+        """How long until lanes or blocked keys want to be looked at."""
+        until = min([self._looked + LOOK_INTERVAL, *self._blocked.values()])
+        return timedelta(seconds=max(until - clock(), 0.005))
+
+    async def close(self) -> None:
+        """Give everything up."""
+        leases, self._leases = self._leases, {}
+        for lease in leases.values():
+            await lease.arelease()
+
+    def _range(self, lane: int) -> tuple[int, int]:
+        """Rounded up, so that `bucket * lanes // BUCKETS` names the lane of each bucket."""
+        return -(-lane * BUCKETS // self._lanes), -(-(lane + 1) * BUCKETS // self._lanes)
+
+    def _drop_lost(self) -> None:
+        for lane in [lane for lane, lease in self._leases.items() if lease.lost]:
+            del self._leases[lane]
+            self._draining.discard(lane)
+
+    async def _hand_over(self) -> None:
+        for lane in [lane for lane in self._draining if not self._open.get(lane)]:
+            self._draining.discard(lane)
+            await self._leases.pop(lane).arelease()
+
+    async def _share(self) -> None:
+        wanted = -(-self._lanes // await self._store.workers())
+        staying = [lane for lane in self._leases if lane not in self._draining]
+        for lane in staying[wanted:]:
+            self._draining.add(lane)
+        for _ in range(wanted - len(staying)):
+            lease = await self._locks.atry_hold(self._name, self._lanes, ttl=self._ttl, on_lost="mark")
+            if lease is None:
+                return
+            self._leases[lease.slot] = lease
+
+    async def _agree(self) -> None:
+        """Looked at only after the own lanes are taken: of two that come at once, one sees the other at least."""
+        others = [each for each in await self._locks.aholders(self._name) if each.slots != self._lanes]
+        self._agreed = not others
+        for other in others:
+            self._emit(LanesDisagree(lanes=self._lanes, other=other.owner, theirs=other.slots))
+        if any(other.slots < self._lanes for other in others):
+            self._draining.update(self._leases)
+            await self._hand_over()
+
+    def _tell(self) -> None:
+        standing = len(self._leases), len(self._draining)
+        if standing != self._told:
+            self._told = standing
+            self._emit(LanesChanged(held=standing[0], lanes=self._lanes, draining=standing[1]))

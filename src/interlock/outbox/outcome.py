@@ -1,0 +1,81 @@
+"""What the end of a delivery means: decided once, from what the emitter answered or raised."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from interlock.locks.deadline import clock
+from interlock.model.message import MAX_ATTEMPTS, Dead, Delivered, Settlement, Settling
+from interlock.model.outcome import Retry, Snooze
+
+if TYPE_CHECKING:
+    from interlock.outbox.emitter import Emitter
+    from interlock.outbox.held import Held
+
+LONGEST_MESSAGE = 4000
+LONGEST_RECORD = 500
+
+
+class EmitTimeout(Exception):
+    """The emitter did not come to an end in its time; whether the receiver has the message is unknown."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"it took longer than {seconds:g} s")
+
+
+INTERRUPTED = Snooze(timedelta(0), "the worker was shut down during the delivery")
+
+
+def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
+    """How to settle a delivery that answered, or raised, this; any answer that is no outcome is a delivery."""
+    match answer:
+        case Delivered(record_id=record_id):
+            return _delivered(held, record_id)
+        case Snooze(after=after):
+            return _settlement(held, Settling.SNOOZE, answer)._replace(delay=after)
+        case Dead(code=code):
+            return _settlement(held, Settling.DEAD, answer)._replace(failure=_storable(code))
+        case Retry(after=after):
+            return _failed(held, emitter, answer, after)
+        case BaseException():
+            return _failed(held, emitter, answer, None)
+        case _:
+            return _delivered(held, answer if isinstance(answer, str) else None)
+
+
+def _delivered(held: Held, record_id: str | None) -> Settlement:
+    record = None if record_id is None else _storable(str(record_id))[:LONGEST_RECORD]
+    return Settlement(held.claimed.id, held.token, Settling.DELIVERED, record)
+
+
+def _failed(held: Held, emitter: Emitter, error: BaseException, after: timedelta | None) -> Settlement:
+    failures = held.claimed.attempts + 1
+    if failures >= emitter.max_attempts:
+        return _settlement(held, Settling.DEAD, error)._replace(failure=MAX_ATTEMPTS)
+    delay = emitter.delay_after(failures) if after is None else after
+    failure = "timeout" if isinstance(error, EmitTimeout) else "error"
+    return _settlement(held, Settling.RETRY, error)._replace(failure=failure, delay=delay)
+
+
+def _settlement(held: Held, outcome: Settling, error: BaseException) -> Settlement:
+    return Settlement(
+        held.claimed.id,
+        held.token,
+        outcome,
+        error_type=type(error).__name__,
+        error_message=_message(error),
+        took=timedelta(seconds=clock() - held.started),
+    )
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return _storable(str(error))[:LONGEST_MESSAGE]
+    except Exception:  # noqa: BLE001  the text of an error is user code too
+        return "its text cannot be shown"
+
+
+def _storable(text: str) -> str:
+    """Without NUL, which PostgreSQL has no place for, and without lone surrogates, which UTF-8 has none for."""
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
