@@ -58,7 +58,7 @@ create table /*schema*/manifest (
 
 create index manifest_for_due on /*schema*/manifest (group_id, next_run_at) where next_run_at is not null;
 create index manifest_for_children on /*schema*/manifest (parent_id) where parent_id is not null;
-create index manifest_for_sweep on /*schema*/manifest (id)
+create index manifest_for_sweep on /*schema*/manifest (planned_at)
     where next_run_at is null and planned_at is not null and enabled;
 create index manifest_for_prune on /*schema*/manifest (app, external_id) where origin = 'declared';
 create index manifest_for_group on /*schema*/manifest (group_id);

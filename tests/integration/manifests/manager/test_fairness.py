@@ -125,3 +125,13 @@ async def test_a_tick_sleeps_until_the_next_marker_at_most_the_polling_interval(
     assert (await world.tick()).sleep == timedelta(seconds=2)
     world.clock.advance(timedelta(seconds=1.999))
     assert (await world.tick()).sleep == timedelta(milliseconds=20)
+
+
+async def test_a_tick_sleeps_no_longer_than_to_the_plan_of_what_runs_now(world):
+    """Its run may end before that, and nobody is told then: nothing is due yet."""
+    manifest = await world.manifest("often", schedule={"kind": "every", "interval_us": 1_000_000})
+    cycle = await world.tick()
+    assert (cycle.queued, cycle.sleep) == (1, timedelta(seconds=1))
+    await world.run_next(manifest)
+    world.clock.advance(timedelta(seconds=1))
+    assert (await world.tick()).queued == 1
