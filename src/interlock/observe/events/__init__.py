@@ -95,7 +95,6 @@ from interlock.observe.events.timer import (
     TimerSkipped,
     TimerStarted,
 )
-from interlock.observe.events.upkeep import HistoryForgotten
 from interlock.observe.events.work import (
     ActivationSkipped,
     CancelRequested,
@@ -136,7 +135,6 @@ __all__ = [
     "ExecutionReleased",
     "ExecutionSettled",
     "ExecutionStarted",
-    "HistoryForgotten",
     "LanesChanged",
     "LanesDisagree",
     "LeaseLostByServer",
