@@ -128,6 +128,8 @@ class Settler:
             await self._write_alone(settlement_of(member))
 
     async def _write_plain(self, jobs: list[Job], unsure: bool) -> None:  # noqa: FBT001  see _persistently
+        # By id, as whoever cancels many at once does: two in different orders would lock each other out.
+        jobs.sort(key=_id_of)
         async with self._line.connection() as conn:
             written = await self._executions.complete(
                 conn,
@@ -181,6 +183,10 @@ class Settler:
         return await self._database.retrying(
             lambda conn: self._executions.end(conn, endings, now=self._clock.injected())
         )
+
+
+def _id_of(job: Job) -> int:
+    return job.claim.execution_id
 
 
 def _taken(waiting: deque[T]) -> list[T]:

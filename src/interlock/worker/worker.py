@@ -141,7 +141,8 @@ class Worker:
             await self._until_idle()
             await self._settler.flush()
         finally:
-            await self._recall()
+            with suppress(Exception):
+                await self._recall()
             await self._hand_back.all(list(self._slots.running.values()))
             await self._close(watching)
 
@@ -190,11 +191,10 @@ class Worker:
         if self._unanswered is None:
             return
         server, token = self._unanswered
-        with suppress(Exception):
-            async with self._line.connection() as conn:
-                claims = await self._jobs.recall(conn, server=server, token=token)
-            self._unanswered = None
-            self._begin(claims, server, token)
+        async with self._line.connection() as conn:
+            claims = await self._jobs.recall(conn, server=server, token=token)
+        self._unanswered = None
+        self._begin(claims, server, token)
 
     def _begin(self, claims: list[Claim], server: UUID, token: UUID) -> None:
         if not claims:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from interlock.model.execution import Claim
+from interlock.worker.job import Job
+from interlock.worker.processes import Processes
 from tests.harness.waiting import eventually
 from tests.integration.worker import process_trains
 
@@ -73,3 +81,26 @@ async def test_a_timeout_stops_a_child_that_never_asks(works, yard, started, tmp
     execution = await yard.dispatch("spin", {"path": str(file)}, limit=3)
     assert (await works.ended(execution, 30))["failure"] == "timeout"
     assert not file.exists() or not is_alive(int(file.read_text()))
+
+
+async def parent(path: str) -> None:
+    """A process with a child that spins for ever."""
+    claim = Claim(1, "spin", json.dumps({"path": path}), 1, 1, None, datetime.now(UTC), None, None, None, keyed=False)
+    train = process_trains.app.trains.get("spin")
+    await Processes().run(Job(claim, train, token=uuid4(), server=uuid4(), services=None, started=0.0))
+
+
+async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path):
+    file = tmp_path / "pid"
+    process = fleet.start(f"{__name__}:parent", str(file))
+    await eventually(lambda: file.exists() and file.read_text(), 30, "the child")
+    child = int(file.read_text())
+    os.kill(process.pid, signal.SIGKILL)
+    await eventually(lambda: not _runs(child), 10, "the end of the child")
+    await asyncio.to_thread(process.kill)
+
+
+def _runs(pid: int) -> bool:
+    """Neither gone nor a zombie that nobody has collected yet."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
