@@ -149,7 +149,7 @@ async def test_a_redis_that_restarts_and_has_forgotten_everything_loses_the_leas
 
 async def test_control_a_fence_that_only_counts_starts_anew_after_flushall(redis, own_valkey, monkeypatch):
     text = (Path(__file__).parents[2] / "src/interlock/locks/scripts/acquire.lua").read_text()
-    counting = text.replace("tonumber(time[1]) * 1000000 + tonumber(time[2]))", "0)")
+    counting = text.replace("tonumber(time[1]) * 1000000 + tonumber(time[2])", "0")
     assert counting != text
     original = __import__("interlock.locks.redis", fromlist=["_script"])._script
     monkeypatch.setattr(

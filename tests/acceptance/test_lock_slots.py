@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from interlock import Interlock
+from interlock import Interlock, LockServiceUnavailable
 from tests.harness.child import tell
 
 SLOTS = 3
@@ -21,7 +21,7 @@ async def compete(options: dict[str, str], namespace: str, seconds: float) -> No
     holds = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        lease = await app.locks.atry_hold("shared", SLOTS, ttl=TTL, wait=0.05)
+        lease = await take(app)
         if lease is None:
             continue
         began = time.monotonic_ns()
@@ -31,6 +31,14 @@ async def compete(options: dict[str, str], namespace: str, seconds: float) -> No
         await lease.arelease()
     await app.aclose()
     tell("holds", holds=holds)
+
+
+async def take(app: Interlock):
+    """None also when the service does not answer in time: this machine may be very busy."""
+    try:
+        return await app.locks.atry_hold("shared", SLOTS, ttl=TTL, wait=0.05)
+    except LockServiceUnavailable:
+        return None
 
 
 def most_at_once(holds) -> int:

@@ -6,14 +6,13 @@ each use, which would double the round trips, and may be used up by the very wor
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from interlock.locks.per_loop import PerLoop
 from interlock.store.lock_slot import LockSlots, lock_service
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection
     from interlock.store.database import Database
 
+T = TypeVar("T")
 IDLE_CONNECTIONS = 2
 
 
@@ -34,24 +34,19 @@ class PostgresLocks:
         return self._database.where
 
     async def acquire(self, request: SlotRequest) -> Grant | Refusal:
-        async with self._connection() as conn:
-            return await self._slots.acquire(conn, request)
+        return await self._on_connection(lambda conn: self._slots.acquire(conn, request))
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
-        async with self._connection() as conn:
-            return await self._slots.extend_if_held(conn, held)
+        return await self._on_connection(lambda conn: self._slots.extend_if_held(conn, held))
 
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
-        async with self._connection() as conn:
-            return await self._slots.release_if_held(conn, name, token, at_least)
+        return await self._on_connection(lambda conn: self._slots.release_if_held(conn, name, token, at_least))
 
     async def holders(self, name: str | None = None) -> list[Holder]:
-        async with self._connection() as conn:
-            return await self._slots.list(conn, name)
+        return await self._on_connection(lambda conn: self._slots.list(conn, name))
 
     async def force_release(self, name: str, slot: int) -> Holder | None:
-        async with self._connection() as conn:
-            return await self._slots.force_release(conn, name, slot)
+        return await self._on_connection(lambda conn: self._slots.force_release(conn, name, slot))
 
     async def line(self) -> PostgresLine:
         with lock_service(self.where):
@@ -60,14 +55,13 @@ class PostgresLocks:
     async def close(self) -> None:
         await self._idle.close()
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection, None]:
-        """An idle connection or a new one; one that failed in any way is not used again."""
+    async def _on_connection(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """On an idle connection or a new one; one that failed in any way is not used again."""
         with lock_service(self.where):
             idle = self._idle.get()
             conn = await self._idle_or_new(idle)
             try:
-                yield conn
+                answer = await work(conn)
             except BaseException:
                 conn.terminate()
                 raise
@@ -75,6 +69,7 @@ class PostgresLocks:
                 idle.append(conn)
             else:
                 await conn.close()
+            return answer
 
     async def _idle_or_new(self, idle: list[Connection]) -> Connection:
         while idle:

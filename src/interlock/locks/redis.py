@@ -7,9 +7,8 @@ its lease is lost, and fences go on growing because they follow the server's clo
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha1
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -21,13 +20,14 @@ from interlock.model.lease import Grant, Holder, Peers, Refusal
 from interlock.observe.redact import without_password
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import Sequence
 
     from redis.asyncio import Redis
 
     from interlock.model.lease import Held, SlotRequest
 
 CONNECT_TIMEOUT = 3.0
+_REFUSED = 6  # fields of an answer that grants nothing
 _FIELDS = ("owner", "server", "slots", "fence", "ttl", "acquired")
 
 
@@ -36,34 +36,25 @@ class RedisLocks:
         self._url, self._prefix = url, f"interlock:{_escaped(namespace)}:"
         self._clients: PerLoop[Redis] = PerLoop(lambda: _client(url), _close)
         self.where = without_password(url)
+        self.answering = _Answering(self.where)
 
     async def acquire(self, request: SlotRequest) -> Grant | Refusal:
-        base = self._base(request.name)
-        keys = (f"{base}:slot:", f"{base}:fence", f"{base}:open")
-        server = "" if request.server is None else str(request.server)
-        arguments = (
-            request.slots,
-            request.start,
-            _milliseconds(request.ttl),
-            str(request.token),
-            request.owner,
-            server,
-        )
-        async with self._answering():
-            return _answer(await _run(self._clients.get(), "acquire", keys, arguments), request.ttl)
+        with self.answering:
+            found = await _run(self._clients.get(), "acquire", (self._base(request.name),), (_question(request),))
+        return _answer(found.split(b"\0"), request.ttl)
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
-        async with self._answering():
+        with self.answering:
             return await self._extend(self._clients.get(), held)
 
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
-        async with self._answering():
+        with self.answering:
             return await self._release(self._clients.get(), name, token, at_least)
 
     async def holders(self, name: str | None = None) -> list[Holder]:
         """A walk over the keys of the namespace: for people, not for the hot path."""
         pattern = f"{_escaped_pattern(self._prefix)}{{*}}:slot:*"
-        async with self._answering():
+        with self.answering:
             client = self._clients.get()
             keys = [key.decode() async for key in client.scan_iter(match=pattern, count=500)]
             found = [holder for key in keys if (holder := await self._holder(client, key))]
@@ -73,7 +64,7 @@ class RedisLocks:
 
     async def force_release(self, name: str, slot: int) -> Holder | None:
         base = self._base(name)
-        async with self._answering():
+        with self.answering:
             keys = (f"{base}:slot:{slot}", f"{base}:open")
             found = await _run(self._clients.get(), "force_release", keys, (slot,))
         return _holder(name, slot, found[:6], found[6], found[7]) if found else None
@@ -90,14 +81,12 @@ class RedisLocks:
         async with client.pipeline(transaction=False) as pipeline:
             for each in held:
                 key = f"{self._base(each.name)}:slot:{each.slot}"
-                pipeline.eval(text, 1, key, str(each.token), str(_milliseconds(each.ttl)))
+                pipeline.eval(text, 1, key, each.token.hex, str(_milliseconds(each.ttl)))
             answers = await pipeline.execute()
         return {each.token: each.ttl for each, kept in zip(held, answers, strict=True) if kept}
 
     async def _release(self, client: Redis, name: str, token: UUID, at_least: timedelta) -> bool:
-        base = self._base(name)
-        keys = (f"{base}:slot:", f"{base}:open")
-        return bool(await _run(client, "release", keys, (str(token), _milliseconds(at_least))))
+        return bool(await _run(client, "release", (self._base(name),), (token.hex, _milliseconds(at_least))))
 
     async def _holder(self, client: Redis, key: str) -> Holder | None:
         name, _, slot = key.removeprefix(self._prefix).rpartition(":slot:")
@@ -111,15 +100,24 @@ class RedisLocks:
     def _base(self, name: str) -> str:
         return f"{self._prefix}{{{_escaped(name)}}}"
 
-    @asynccontextmanager
-    async def _answering(self) -> AsyncGenerator[None, None]:
+
+class _Answering:
+    """Whatever goes wrong between us and the server is one error to those who want a lock."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        """A class and not a generator: it is entered twice for each hold."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None:
+            return
         from redis.exceptions import RedisError  # noqa: PLC0415  the client loads on first use
 
-        try:
-            yield
-        except (OSError, TimeoutError, RedisError) as error:
+        if isinstance(error, OSError | TimeoutError | RedisError):
             reason = without_password(str(error)) or "no answer in time"
-            raise LockServiceUnavailable(where=self.where, reason=reason) from error
+            raise LockServiceUnavailable(where=self._where, reason=reason) from error
 
 
 class RedisLine:
@@ -129,11 +127,11 @@ class RedisLine:
         self._locks, self._client = locks, client
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
-        async with self._locks._answering():  # noqa: SLF001  the two are one thing
+        with self._locks.answering:
             return await self._locks._extend(self._client, held)  # noqa: SLF001  see above
 
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
-        async with self._locks._answering():  # noqa: SLF001  see above
+        with self._locks.answering:
             return await self._locks._release(self._client, name, token, at_least)  # noqa: SLF001  see above
 
     async def close(self) -> None:
@@ -149,7 +147,10 @@ def _client(url: str) -> Redis:
         expected = "the client library as well; run: pip install 'interlock[redis]'"
         raise InvalidSetting(setting="lock_backend", found="redis", expected=expected) from error
     # A command that was sent and not answered may have been carried out: trying it again is for those who know.
-    return Redis.from_url(url, socket_connect_timeout=CONNECT_TIMEOUT, retry=Retry(NoBackoff(), 0))
+    # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
+    return Redis.from_url(
+        url, single_connection_client=True, socket_connect_timeout=CONNECT_TIMEOUT, retry=Retry(NoBackoff(), 0)
+    )
 
 
 async def _close(client: Redis) -> None:
@@ -157,12 +158,12 @@ async def _close(client: Redis) -> None:
 
 
 async def _run(client: Redis, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
-    from redis.exceptions import NoScriptError  # noqa: PLC0415  the client loads on first use
-
     text, digest = _script(name)
     try:
         return await client.evalsha(digest, len(keys), *keys, *arguments)
-    except NoScriptError:
+    except Exception as error:
+        if type(error).__name__ != "NoScriptError":
+            raise
         return await client.eval(text, len(keys), *keys, *arguments)
 
 
@@ -172,35 +173,45 @@ def _script(name: str) -> tuple[str, str]:
     return text, sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _answer(found: Any, ttl: timedelta) -> Grant | Refusal:
-    holders, narrowest, narrowest_by, widest, widest_by, soonest = found[1]
-    peers = Peers()
-    if holders:
-        peers = Peers(
-            holders=holders,
-            narrowest=narrowest,
-            narrowest_by=narrowest_by.decode(),
-            widest=widest,
-            widest_by=widest_by.decode(),
-        )
-    if not found[0]:
+def _question(request: SlotRequest) -> str:
+    server, owner = "" if request.server is None else request.server.hex, request.owner.replace("\0", "")
+    return f"{request.slots} {request.start} {_milliseconds(request.ttl)} {request.token.hex} {server} {owner}"
+
+
+def _answer(found: Sequence[bytes], ttl: timedelta) -> Grant | Refusal:
+    peers = _peers(found) if found[0] != b"0" else Peers()
+    if len(found) == _REFUSED:
+        soonest = int(found[5])
         return Refusal(peers=peers, free_in=timedelta(milliseconds=soonest) if soonest >= 0 else None)
-    _, _, slot, fence, seconds, micros, expired = found
+    slot, fence, seconds, micros, expired = found[_REFUSED:]
     return Grant(
-        slot=slot,
+        slot=int(slot),
         fence=int(fence),
-        acquired_at=datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(micros)),
+        acquired_at=_moment(seconds, micros),
         remaining=ttl,
         expired=expired.decode() or None,
         peers=peers,
     )
 
 
+def _peers(found: Sequence[bytes]) -> Peers:
+    holders, narrowest, narrowest_by, widest, widest_by = found[:5]
+    return Peers(
+        holders=int(holders),
+        narrowest=int(narrowest),
+        narrowest_by=narrowest_by.decode(),
+        widest=int(widest),
+        widest_by=widest_by.decode(),
+    )
+
+
+def _moment(seconds: bytes | str, micros: bytes | str) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC).replace(microsecond=int(micros))
+
+
 def _holder(name: str, slot: int, fields: Sequence[bytes], left: int, now: Sequence[Any]) -> Holder:
     owner, server, slots, fence, ttl, acquired = (field.decode() for field in fields)
-    seconds, micros = acquired.split(".")
-    acquired_at = datetime.fromtimestamp(int(seconds), UTC) + timedelta(microseconds=int(micros))
-    server_now = datetime.fromtimestamp(int(now[0]), UTC) + timedelta(microseconds=int(now[1]))
+    acquired_at, server_now = _moment(*acquired.split(".")), _moment(*now)
     return Holder(
         name=name,
         slot=slot,
@@ -219,6 +230,7 @@ def _milliseconds(duration: timedelta) -> int:
     return max(round(duration.total_seconds() * 1000), 0)
 
 
+@lru_cache(maxsize=1024)
 def _escaped(name: str) -> str:
     """A brace in a name would end the hash tag early."""
     return name.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")

@@ -25,7 +25,10 @@ class SlotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
-    """Who else held a slot of the name at that moment, and for how many slots they take it."""
+    """Who else held a slot of the name at that moment, and for how many slots they take it.
+
+    Whose N that is is only told where it is not ours.
+    """
 
     holders: int = 0
     narrowest: int | None = None
@@ -34,10 +37,11 @@ class Peers:
     widest_by: str | None = None
 
     def disagreeing(self, slots: int) -> tuple[int, str] | None:
-        """Another N than ours, and whose it is; the smaller ones first, because they bind."""
-        for found, whose in ((self.narrowest, self.narrowest_by), (self.widest, self.widest_by)):
-            if found is not None and found != slots:
-                return found, whose or "?"
+        """Another N than ours, and whose it is; a smaller one first, because it binds."""
+        if self.narrowest is not None and self.narrowest < slots:
+            return self.narrowest, self.narrowest_by or "?"
+        if self.widest is not None and self.widest > slots:
+            return self.widest, self.widest_by or "?"
         return None
 
 

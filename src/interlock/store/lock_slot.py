@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from interlock.errors import DatabaseUnavailable, LockServiceUnavailable
@@ -10,7 +9,7 @@ from interlock.model.lease import Grant, Holder, Peers, Refusal, SlotInTransacti
 from interlock.store.adapters.protocol import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -100,17 +99,27 @@ class LockSlots:
         return row
 
 
-@contextmanager
-def lock_service(where: str) -> Iterator[None]:
-    """Whatever goes wrong between us and PostgreSQL is one error to those who want a lock."""
-    import asyncpg  # noqa: PLC0415  the driver loads on first use
+class lock_service:  # noqa: N801  it is used like the functions of contextlib
+    """Whatever goes wrong between us and PostgreSQL is one error to those who want a lock.
 
-    try:
-        yield
-    except DatabaseUnavailable as error:
-        raise LockServiceUnavailable(where=where, reason=error.reason) from error
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise LockServiceUnavailable(where=where, reason=str(error) or "no answer in time") from error
+    A class and not a generator: it is entered twice for each hold.
+    """
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None:
+            return
+        import asyncpg  # noqa: PLC0415  the driver loads on first use
+
+        if isinstance(error, DatabaseUnavailable):
+            raise LockServiceUnavailable(where=self._where, reason=error.reason) from error
+        if isinstance(error, OSError | TimeoutError | asyncpg.PostgresError | asyncpg.InterfaceError):
+            raise LockServiceUnavailable(where=self._where, reason=str(error) or "no answer in time") from error
 
 
 def _answer(row: Record) -> Grant | Refusal:
