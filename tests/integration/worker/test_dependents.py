@@ -1,0 +1,122 @@
+"""A dependent runs for every success of its parent that it has not consumed, however late that success is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import asyncpg
+import pytest
+
+from interlock import Interlock, every
+from interlock.model.lifecycle import ExecutionState
+from interlock.model.outcome import Ending
+from interlock.testing import stepper
+
+
+class Family:
+    """A parent and its dependent on a server that moves step by step; both have run once."""
+
+    def __init__(self, app: Interlock, step, yard, executions) -> None:
+        self.app, self.step, self.yard, self.executions = app, step, yard, executions
+
+    async def claimed(self, manifest: str) -> tuple[int, Ending]:
+        """A run of the manifest in somebody's hands, and the end that it is going to have."""
+        if manifest == "parent":
+            await self.app.atrigger(manifest)
+        await self.step.tick("dispatch")
+        run = await self.yard.conn.fetchval(
+            "SELECT e.id FROM interlock.execution e JOIN interlock.manifest m ON m.id = e.manifest_id"
+            " WHERE m.external_id = $1 AND e.ended_at IS NULL",
+            manifest,
+        )
+        return run, Ending(run, await self.yard.claimed(run), ExecutionState.COMPLETED, output="1")
+
+    async def end(self, conn, ending: Ending) -> None:
+        await self.executions.end(conn, [ending], now=self.step.now)
+
+    async def queued_for(self) -> list[str]:
+        """The fires of the child that wait."""
+        await self.step.tick("manifests")
+        rows = await self.yard.conn.fetch(
+            "SELECT fire_key FROM interlock.work_queue q JOIN interlock.manifest m ON m.id = q.manifest_id"
+            " WHERE m.external_id = 'child' AND q.state = 'queued'"
+        )
+        return [row[0] for row in rows]
+
+
+@pytest.fixture
+async def family(migrated, yard, executions):
+    app = Interlock(migrated)
+
+    @app.train
+    async def work() -> None: ...
+
+    app.schedule("parent", work.bind(), every(hours=1)).then("child", work.bind())
+    async with AsyncExitStack() as stack:
+        step = await stack.enter_async_context(stepper(app))
+        await step.drain()
+        yield Family(app, step, yard, executions)
+
+
+async def test_a_parent_that_commits_late_is_not_overlooked(migrated, family):
+    run, ending = await family.claimed("parent")
+    late = await asyncpg.connect(migrated)
+    try:
+        transaction = late.transaction()
+        await transaction.start()
+        await family.end(late, ending)
+        assert await family.queued_for() == []
+        await transaction.commit()
+    finally:
+        await late.close()
+    assert await family.queued_for() == [str(run)]
+
+
+async def test_a_success_while_the_dependent_runs_is_not_swallowed(family):
+    _, first = await family.claimed("parent")
+    await family.end(family.yard.conn, first)
+    await family.queued_for()
+    _, of_child = await family.claimed("child")
+    run, second = await family.claimed("parent")
+    await family.end(family.yard.conn, second)
+    assert await family.queued_for() == []
+    await family.end(family.yard.conn, of_child)
+    assert await family.queued_for() == [str(run)]
+
+
+async def test_several_successes_meanwhile_make_one_run_for_the_last(family):
+    _, first = await family.claimed("parent")
+    await family.end(family.yard.conn, first)
+    await family.queued_for()
+    _, of_child = await family.claimed("child")
+    for _ in range(3):
+        run, success = await family.claimed("parent")
+        await family.end(family.yard.conn, success)
+    await family.end(family.yard.conn, of_child)
+    assert await family.queued_for() == [str(run)]
+
+
+async def test_a_parent_and_its_dependent_that_end_at_once_both_count(migrated, family, door):
+    _, first = await family.claimed("parent")
+    await family.end(family.yard.conn, first)
+    await family.queued_for()
+    _, of_child = await family.claimed("child")
+    run, second = await family.claimed("parent")
+    late = await asyncpg.connect(migrated)
+    try:
+        transaction = late.transaction()
+        await transaction.start()
+        await family.end(late, second)
+
+        async def end_child() -> None:
+            async with door.transaction() as conn:
+                await family.end(conn, of_child)
+
+        waiting = asyncio.create_task(end_child())
+        await asyncio.wait({waiting}, timeout=0.3)
+        await transaction.commit()
+        await waiting
+    finally:
+        await late.close()
+    assert await family.queued_for() == [str(run)]
