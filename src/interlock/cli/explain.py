@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interlock.cli.choose import choose_app
+from interlock.cli.options import AppCommand, json_option
+from interlock.cli.output import show_json
+
+if TYPE_CHECKING:
+    from interlock.operate.blockers import Blocker
+    from interlock.operate.explain import Explanation
+
+
+@click.command(name="explain", cls=AppCommand)
+@click.argument("subject")
+@json_option
+@click.pass_obj
+def command(options: dict[str, Any], *, subject: str, as_json: bool) -> None:
+    """Why something does not run, with the evidence and the command that helps.
+
+    SUBJECT is execution:42, entry:42, timer:NAME, or the id of a manifest (manifest:ID if it has a colon in it).
+    """
+    explanation = asyncio.run(_explain(options, subject))
+    if as_json:
+        show_json(_record(explanation))
+        return
+    click.echo(explanation.standing)
+    for blocker in explanation.blockers:
+        click.echo(
+            f"\n{_title(blocker)}\n  found: {blocker.evidence}\n  do:    {blocker.advice}\n         {blocker.command}"
+        )
+    if not explanation.blockers:
+        click.echo("nothing blocks it")
+
+
+async def _explain(options: dict[str, Any], subject: str) -> Explanation:
+    """Without the check of the schema that other commands make first: a wrong version is an answer here."""
+    app = choose_app(options)
+    try:
+        return await app.aexplain(subject)
+    finally:
+        await app.aclose()
+
+
+def _title(blocker: Blocker) -> str:
+    if "count" not in blocker.details:
+        return str(blocker.code)
+    return f"{blocker.code}({blocker.details['count']}{'+' if blocker.details.get('capped') else ''})"
+
+
+def _record(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "subject": explanation.subject,
+        "standing": explanation.standing,
+        "blockers": [
+            {
+                "code": blocker.code,
+                "evidence": blocker.evidence,
+                "advice": blocker.advice,
+                "command": blocker.command,
+                "details": dict(blocker.details),
+            }
+            for blocker in explanation.blockers
+        ],
+    }
