@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "config": "Show every setting and where it came from.",
     "demo": "Watch servers come, die and be noticed, on a database of its own.",
+    "explain": "Say why something does not run, and what helps.",
     "locks": "See who holds which slot, and take one away.",
     "run": "Run as a server until SIGTERM.",
     "schema": "See and change the tables of Interlock.",
