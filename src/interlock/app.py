@@ -271,7 +271,8 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
     def _ticks(self, database: Database, keeper: Keeper) -> dict[str, Callable[[], Awaitable[Any]]]:
         """The ticks that hold nothing of their own, by name."""
         recovery, sweep = self._recovery(database, keeper), Sweep(database, emit=self.events.emit, clock=self.clock)
-        return {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
+        ticks = {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
+        return {**ticks, "retention": self.retention(database).tick}
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
@@ -283,10 +284,10 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
 
     def _components(self, database: Database, keeper: Keeper) -> Sequence[Component]:
         """In the order of their start: what comes later relies on what comes before."""
-        emit, settings = self.events.emit, self.settings
+        emit = self.events.emit
         notifier = Notifier(database, emit=emit)
         recovery = self._recovery(database, keeper, notifier.notify)
-        retention, lock_retention = Retention(database, settings.upkeep), LockRetention(database)
+        retention, lock_retention = self.retention(database), LockRetention(database)
         sweep, hub = Sweep(database, emit=emit, clock=self.clock), NoticeHub(database, emit=emit)
         return [
             keeper,
@@ -302,6 +303,10 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             *([self._timer_component(database, keeper)] if Role.TIMERS in keeper.profile.roles else []),
             *self._outbox_components(database, keeper, hub),
         ]
+
+    def retention(self, database: Database) -> Retention:
+        """The retention of this app, as its servers run it."""
+        return Retention(database, self.settings.upkeep, emit=self.events.emit, clock=self.clock)
 
     def manager(self, database: Database) -> ManifestManager:
         """The manager of this app, as its servers run it."""

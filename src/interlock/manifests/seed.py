@@ -18,6 +18,7 @@ from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.loop import Loop
 from interlock.runtime.supervisor import LoopComponent
 from interlock.store.declaration import DeclaredManifests, declaring
+from interlock.store.declaration_row import interval
 from interlock.store.manifest_group import ManifestGroups
 from interlock.store.notify import notify_in
 from interlock.store.train import AnnouncedTrains
@@ -159,6 +160,7 @@ def _train_row(train: AnyTrain, groups: GroupChanges) -> Columns:
         "aliases": train.options.aliases,
         "group_id": None if train.options.group is None else groups.ids[train.options.group],
         "input_schema": train.signature.json_schema,
+        "retention": interval(train.options.retention),
     }
 
 

@@ -53,6 +53,7 @@ class ChainKeywords(TypedDict, total=False):
     concurrency: int | None
     tags: Collection[str]
     retry: Backoff | None
+    retention: timedelta | None
 
 
 class TrainKeywords(ChainKeywords, total=False):
@@ -75,6 +76,7 @@ class TrainOptions:
     concurrency: int | None = None
     tags: frozenset[str] = frozenset()
     retry: Backoff | None = None
+    retention: timedelta | None = None
 
 
 def checked_options(keywords: TrainKeywords) -> TrainOptions:
@@ -92,6 +94,7 @@ def checked_options(keywords: TrainKeywords) -> TrainOptions:
         concurrency=checked_count("concurrency", keywords.get("concurrency")),
         tags=frozenset(checked_names("tags", keywords.get("tags", ()))),
         retry=retry,
+        retention=checked_retention(keywords.get("retention")),
     )
 
 
@@ -109,6 +112,10 @@ def checked_factor(found: object) -> None:
 
 def checked_timeout(found: object) -> timedelta | None:
     return None if found is None else checked_duration("timeout", found)
+
+
+def checked_retention(found: object) -> timedelta | None:
+    return None if found is None else checked_duration("retention", found)
 
 
 def checked_count(option: str, found: object) -> int | None:

@@ -1,28 +1,105 @@
-"""What has ended long ago goes, in small batches, on every server at once: deleting what is deleted harms nobody."""
+"""What has ended long ago goes, in small batches, on every server at once: deleting what is deleted harms nobody.
+
+Each kind has a transaction of its own, takes rows that nobody holds and waits for none. What is queued, pending or in
+progress is never among them, nor is the last success of a manifest, nor an entry that holds a key.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from interlock.observe.events.upkeep import HistoryForgotten
+from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.loop import IMMEDIATELY
-from interlock.store.server import Servers
+from interlock.store.rehearse import rehearse
+from interlock.store.retention import OldRows
+from interlock.upkeep.forgotten import Forgotten
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from interlock.observe.bus import Emit
+    from interlock.runtime.clock import Clock
+    from interlock.store.connection import Connection
     from interlock.store.database import Database
     from interlock.upkeep.settings import UpkeepSettings
+
+ENTRIES_STAY = timedelta(hours=1)
+"""Longer than any transaction lives that could still try to write the same fire again."""
+TRAINS_STAY = timedelta(days=30)
 
 
 class Retention:
     name = "retention"
 
-    def __init__(self, database: Database, settings: UpkeepSettings) -> None:
+    def __init__(
+        self, database: Database, settings: UpkeepSettings, *, emit: Emit = lambda _: None, clock: Clock | None = None
+    ) -> None:
         self._database, self._settings = database, settings
-        self._servers = Servers(database.sql)
+        self._emit, self._clock = emit, clock or DatabaseClock()
+        self._old = OldRows(database.sql)
 
     async def tick(self) -> timedelta:
+        """One batch of each kind."""
         limit = self._settings.cleanup_batch
-        async with self._database.tick() as conn:
-            deleted = await self._servers.forget(conn, older_than=self._settings.execution_retention, limit=limit)
-        return IMMEDIATELY if deleted == limit else self._settings.cleanup_interval
+        forgotten = await self._forget(limit)
+        return IMMEDIATELY if forgotten.fills(limit) else self._settings.cleanup_interval
+
+    async def run(self) -> Forgotten:
+        """Batch after batch, until nothing is left that may go."""
+        limit, forgotten = self._settings.cleanup_batch, Forgotten()
+        while True:
+            batch = await self._forget(limit)
+            forgotten += batch
+            if not batch.fills(limit):
+                return forgotten
+
+    async def rehearse(self, most: int) -> Forgotten:
+        """What would go now, counted up to `most` rows of a kind; nothing of it goes."""
+        forgotten = Forgotten()
+        for step in self._steps(most):
+            forgotten += await rehearse(self._database, step)
+        return forgotten
+
+    async def _forget(self, limit: int) -> Forgotten:
+        forgotten = Forgotten()
+        for step in self._steps(limit):
+            async with self._database.tick() as conn:
+                forgotten += await step(conn)
+        if forgotten:
+            self._emit(HistoryForgotten(**forgotten.rows))
+        return forgotten
+
+    def _steps(self, limit: int) -> Sequence[Callable[[Connection], Awaitable[Forgotten]]]:
+        steps = (self._executions, self._entries, self._dead_letters, self._jobs, self._servers, self._declarations)
+        return [partial(step, limit) for step in steps]
+
+    async def _executions(self, limit: int, conn: Connection) -> Forgotten:
+        trains = await self._old.forget_executions(
+            conn, older_than=self._settings.execution_retention, limit=limit, now=self._clock.injected()
+        )
+        return Forgotten(Counter(executions=trains.total()), trains)
+
+    async def _entries(self, limit: int, conn: Connection) -> Forgotten:
+        count = await self._old.forget_entries(conn, older_than=ENTRIES_STAY, limit=limit, now=self._clock.injected())
+        return Forgotten(Counter(entries=count))
+
+    async def _dead_letters(self, limit: int, conn: Connection) -> Forgotten:
+        count = await self._old.forget_dead_letters(
+            conn, older_than=self._settings.dead_letter_retention, limit=limit, now=self._clock.injected()
+        )
+        return Forgotten(Counter(dead_letters=count))
+
+    async def _jobs(self, limit: int, conn: Connection) -> Forgotten:
+        return Forgotten(Counter(orphaned_jobs=await self._old.forget_orphaned_jobs(conn, limit=limit)))
+
+    async def _servers(self, limit: int, conn: Connection) -> Forgotten:
+        older_than = self._settings.execution_retention
+        return Forgotten(Counter(servers=await self._old.forget_servers(conn, older_than=older_than, limit=limit)))
+
+    async def _declarations(self, _: int, conn: Connection) -> Forgotten:
+        trains, groups = await self._old.forget_declarations(conn, older_than=TRAINS_STAY)
+        return Forgotten(Counter(trains=trains, groups=groups))

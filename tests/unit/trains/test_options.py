@@ -31,6 +31,7 @@ def test_every_option_is_kept_as_declared():
         concurrency=2,
         tags={"gpu"},
         retry=retry,
+        retention=timedelta(days=365),
     )(work)
 
     assert train.name == "import"
@@ -44,6 +45,7 @@ def test_every_option_is_kept_as_declared():
         concurrency=2,
         tags=frozenset({"gpu"}),
         retry=retry,
+        retention=timedelta(days=365),
     )
 
 
@@ -84,6 +86,8 @@ def test_options_left_out_are_left_to_the_settings():
         ("tags", "gpu"),
         ("tags", [""]),
         ("retry", 5),
+        ("retention", timedelta()),
+        ("retention", 30),
     ],
 )
 def test_a_bad_option_is_refused_where_it_is_declared(option, found):

@@ -95,6 +95,7 @@ from interlock.observe.events.timer import (
     TimerSkipped,
     TimerStarted,
 )
+from interlock.observe.events.upkeep import HistoryForgotten
 from interlock.observe.events.work import (
     ActivationSkipped,
     CancelRequested,
@@ -135,6 +136,7 @@ __all__ = [
     "ExecutionReleased",
     "ExecutionSettled",
     "ExecutionStarted",
+    "HistoryForgotten",
     "LanesChanged",
     "LanesDisagree",
     "LeaseLostByServer",

@@ -5,5 +5,5 @@ where g.name <> 'default'
   and not exists (select from /*schema*/train t where t.group_id = g.id)
   and not exists (select from /*schema*/work_queue q where q.group_id = g.id and q.state = 'queued')
   and not exists (select from /*schema*/execution e
-                  where e.group_id = g.id and e.state in ('pending', 'in_progress'))
+                  where e.group_id = g.id and e.ended_at is null)
 returning g.name

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interlock.cli.choose import choose_app
+from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.output import show_json, show_table
+
+if TYPE_CHECKING:
+    from interlock.upkeep.forgotten import Forgotten
+
+COUNTED_UP_TO = 10_000
+"""A dry run is a real run that is taken back, so it counts no further than that."""
+_WORDS = {
+    "executions": "ended executions",
+    "entries": "entries that left the queue",
+    "dead_letters": "resolved dead letters",
+    "orphaned_jobs": "background jobs without an active execution",
+    "servers": "servers that left or were lost",
+    "trains": "trains that no server knows",
+    "groups": "groups that nothing uses",
+}
+
+
+@click.group(name="upkeep", cls=NounGroup)
+def command() -> None:
+    """Delete what has served its time, as every server does by itself."""
+
+
+@command.command()
+@option("--dry-run", is_flag=True, help="Only say what would go.")
+@option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_obj
+def run(options: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Delete old history now, until nothing is left that may go; the app's own settings say what is old."""
+    if not dry_run and not yes:
+        _confirm()
+    forgotten = asyncio.run(_forget(options, dry_run=dry_run))
+    if as_json:
+        rows = {kind: forgotten.rows[kind] for kind in _WORDS}
+        capped = dry_run and forgotten.fills(COUNTED_UP_TO)
+        show_json({"dry_run": dry_run, "rows": rows, "executions_by_train": forgotten.trains, "capped": capped})
+    else:
+        _show(forgotten, "would go" if dry_run else "went")
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("this deletes history and nobody is there to confirm it; say --yes, or --dry-run")
+    click.confirm("Delete what is older than the app's retention?", abort=True, err=True)
+
+
+async def _forget(options: dict[str, Any], *, dry_run: bool) -> Forgotten:
+    async with choose_app(options) as app:
+        retention = app.retention(await app.adatabase())
+        return await retention.rehearse(COUNTED_UP_TO) if dry_run else await retention.run()
+
+
+def _show(forgotten: Forgotten, verb: str) -> None:
+    if not forgotten:
+        click.echo("nothing is old enough to go", err=True)
+        return
+    rows = [(_WORDS[kind], _count(kind, count)) for kind, count in forgotten.rows.items()]
+    rows += [(f"  of them of {train}", str(count)) for train, count in sorted(forgotten.trains.items())]
+    show_table(("rows", verb), sorted(rows, key=lambda row: row[0].startswith(" ")))
+
+
+def _count(kind: str, count: int) -> str:
+    return f"{count} or more" if kind not in {"trains", "groups"} and count == COUNTED_UP_TO else str(count)
