@@ -147,7 +147,7 @@ class JobDispatcher:
             return await self._dispatch(one_by_one=True)
 
     async def _dispatch(self, *, one_by_one: bool) -> _Findings:
-        async with self._line.connection() as conn, self._database.tick_on(conn):
+        async with self._line.connection() as conn, self._database.tick_on(conn, by_index=True):
             findings = await self._cycle(conn, one_by_one=one_by_one)
             await failpoints.reach("dispatch.before_commit")
         return findings

@@ -80,7 +80,7 @@ class RemoteDispatch:
         server = self._server()
         if server is None:
             return [], False
-        async with self._database.tick() as conn:
+        async with self._database.connection() as conn, self._database.tick_on(conn, by_index=True):
             selection = await self._select(conn)
             claimed = await self._dispatching.claim_for_submit(
                 conn,

@@ -69,10 +69,10 @@ class Database:
             yield conn
 
     @asynccontextmanager
-    async def tick_on(self, conn: Connection) -> AsyncGenerator[None, None]:
-        """The same on a connection that the caller keeps."""
+    async def tick_on(self, conn: Connection, *, by_index: bool = False) -> AsyncGenerator[None, None]:
+        """The same on a connection that the caller keeps; `by_index` for statements that look up a few of many rows."""
         async with conn.transaction(isolation="read_committed"):
-            await self.sql["session/limit"].execute(
+            await self.sql["session/join_by_index" if by_index else "session/limit"].execute(
                 conn,
                 statement_timeout=str(round(self.settings.tick_statement_timeout.total_seconds() * 1000)),
                 idle_timeout=str(round(self.settings.tick_idle_timeout.total_seconds() * 1000)),
