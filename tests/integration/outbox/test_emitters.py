@@ -1,0 +1,155 @@
+"""The emitters in the box, against a real HTTP server and a real stream."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from redis.asyncio import Redis
+
+from interlock.errors import InvalidOption
+from interlock.model.lifecycle import OutboxState
+from interlock.model.message import Claimed, Dead, Delivered, Throttled
+from interlock.outbox.emitters.redis_stream import RedisStream
+from interlock.outbox.emitters.webhook import Webhook, WebhookFailed
+from interlock.outbox.message import EmitContext, Message
+
+CLAIMED = Claimed(
+    7, "m-7", "order.paid", '{"id": 1}', '{"X-Own": "yes"}', "k", None, OutboxState.PENDING, 2, 0, 0,
+    datetime.now(UTC), None, "00-aa-bb-01", False, None, False, False, 1,
+)  # fmt: skip
+
+
+class Server:
+    """Answers what the test wants, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, str], bytes]] = []
+        self.answer = "HTTP/1.1 200 OK\r\nRecord-Id: r-9\r\nContent-Length: 0\r\n\r\n"
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/hook"
+
+    async def stop(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader, writer) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            headers = dict(line.split(": ", 1) for line in head[1:] if line)
+            headers = {name.lower(): value for name, value in headers.items()}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            self.requests.append((head[0], headers, body))
+            writer.write(self.answer.encode())
+            await writer.drain()
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+
+@pytest.fixture
+async def server():
+    server = Server()
+    server.url = await server.start()
+    yield server
+    await server.stop()
+
+
+async def post(server, **options):
+    webhook = Webhook(server.url, allow_private=True, **options)
+    try:
+        return await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    finally:
+        await webhook.aclose()
+
+
+def answer(status: str, *headers: str) -> str:
+    return "\r\n".join([f"HTTP/1.1 {status}", *headers, "Connection: close", "Content-Length: 0", "", ""])
+
+
+async def test_a_webhook_is_signed_and_carries_the_idempotency_key(server):
+    outcome = await post(server, secret="s3cret", record_header="Record-Id", headers={"X-Tenant": "t"})
+    assert isinstance(outcome, Delivered)
+    assert outcome.record_id == "r-9"
+    [(line, headers, body)] = server.requests
+    assert line == "POST /hook HTTP/1.1"
+    assert json.loads(body) == {"id": 1}
+    seconds, digest = (part.partition("=")[2] for part in headers["interlock-signature"].split(","))
+    assert digest == hmac.new(b"s3cret", f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
+    expected = {"idempotency-key": "m-7", "x-own": "yes", "x-tenant": "t", "traceparent": "00-aa-bb-01"}
+    assert expected.items() <= headers.items()
+    assert headers["interlock-redelivery"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "seconds"),
+    [
+        ("429 Too Many", ["Retry-After: 17"], 17),
+        ("503 Unavailable", ["Retry-After: 3"], 3),
+        ("429 Too Many", [], 30),
+        (
+            "429 Too Many",
+            ["Retry-After: " + format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)],
+            600,
+        ),
+    ],
+)
+async def test_a_receiver_that_throttles_is_given_the_time_it_asks_for(server, status, headers, seconds):
+    server.answer = answer(status, *headers)
+    outcome = await post(server)
+    assert isinstance(outcome, Throttled)
+    assert abs(outcome.after.total_seconds() - seconds) < 60 * (seconds == 600) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("400 Bad", "http_400"), ("410 Gone", "http_410"), ("302 Found", "redirect")]
+)
+async def test_what_cannot_pass_is_dead_and_no_redirect_is_followed(server, status, code):
+    server.answer = answer(status, f"Location: {server.url}")
+    outcome = await post(server)
+    assert isinstance(outcome, Dead)
+    assert outcome.code == code
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", ["500 Oops", "502 Bad", "408 Timeout", "503 Unavailable"])
+async def test_what_may_pass_is_tried_again(server, status):
+    server.answer = answer(status)
+    with pytest.raises(WebhookFailed, match=status[:3]):
+        await post(server)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1/", "http://localhost:1/", "http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/"],
+)
+async def test_addresses_of_our_own_network_are_refused_unless_allowed(url):
+    outcome = await Webhook(url)(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    assert isinstance(outcome, Dead)
+    assert outcome.code == "private_address"
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "nonsense", "http://"])
+def test_an_address_that_is_none_is_refused_when_it_is_declared(url):
+    with pytest.raises(InvalidOption):
+        Webhook(url)
+
+
+async def test_a_stream_gets_one_entry_with_the_message_id(valkey_url):
+    emitter = RedisStream(valkey_url, max_length=100)
+    outcome = await emitter(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    await emitter.aclose()
+    client = Redis.from_url(valkey_url, decode_responses=True)
+    [(entry, fields)] = await client.xrange("order.paid")
+    await client.aclose()
+    assert outcome.record_id == entry
+    assert (fields["message_id"], fields["payload"], fields["key"]) == ("m-7", '{"id": 1}', "k")

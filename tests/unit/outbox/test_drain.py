@@ -1,0 +1,197 @@
+"""The drain over messages in memory: batches, breakers, chains and leases without a database."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+import pytest
+
+from interlock.model.message import Delivered, NewMessage
+from interlock.outbox.breaker import Breakers
+from interlock.outbox.drain import Drain
+from interlock.outbox.emitter import EmitterOptions, Emitters
+from interlock.outbox.memory import MemoryMessages
+from interlock.outbox.settings import OutboxSettings
+from interlock.trains.options import Backoff
+
+NEVER = Backoff(delay=timedelta(hours=1), max_delay=timedelta(hours=1))
+
+
+class World:
+    def __init__(self, **settings) -> None:
+        self.store, self.emitters, self.events = MemoryMessages(), Emitters(), []
+        self.settings = OutboxSettings(**settings)
+
+    def emitter(self, pattern: str = "*", **options):
+        return lambda function: self.emitters.declare(
+            pattern, function, EmitterOptions(**{"backoff": NEVER, **options})
+        )
+
+    def publish(self, count: int = 1, topic: str = "t", **options) -> None:
+        self.store.publish([NewMessage(topic, str(n), **options) for n in range(count)])
+
+    def drain(self) -> Drain:
+        breakers = Breakers(self.store, emit=self.events.append, failures=3)
+        emitters = self.emitters.resolved(self.settings)
+        return Drain(self.store, emitters, self.settings, emit=self.events.append, breakers=breakers)
+
+    def states(self) -> list[str]:
+        return [str(row.state) for row in self.store.rows.values()]
+
+
+async def test_the_most_specific_emitter_delivers_and_plain_functions_do_too():
+    world, calls = World(), []
+    world.emitter("order.*")(lambda message: calls.append(("orders", message.topic)))
+    world.emitter("*")(lambda message: calls.append(("rest", message.topic)))
+    world.publish(topic="order.paid")
+    world.publish(topic="user.left")
+    await world.drain().step()
+    assert sorted(calls) == [("orders", "order.paid"), ("rest", "user.left")]
+    assert world.states() == ["delivered", "delivered"]
+
+
+async def test_a_slow_emitter_times_out_and_is_tried_again():
+    world = World()
+
+    @world.emitter(timeout=timedelta(milliseconds=20))
+    async def send(message):
+        await asyncio.sleep(10)
+
+    world.publish()
+    drained = await world.drain().step()
+    assert drained.settled == {"retry": 1}
+    assert world.store.rows[1].failure == "timeout"
+
+
+async def test_a_batch_emitter_settles_one_by_one_and_of_a_key_the_part_without_a_gap():
+    world, sizes = World(), []
+
+    @world.emitter(batch=10)
+    async def send(messages):
+        sizes.append(len(messages))
+        return [ValueError("no") if message.payload == 1 else Delivered() for message in messages]
+
+    world.publish(3, key="k")
+    world.publish(3)
+    await world.drain().step()
+    assert sizes == [6]
+    assert world.states() == ["delivered", "pending", "pending", "delivered", "pending", "delivered"]
+    assert [row.attempts for row in world.store.rows.values()] == [0, 1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("answer", [[Delivered()], ValueError("no")])
+async def test_a_batch_that_fails_or_miscounts_is_tried_again_as_a_whole(answer):
+    world = World()
+
+    @world.emitter(batch=10)
+    async def send(messages):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    world.publish(3)
+    assert (await world.drain().step()).settled == {"retry": 3}
+
+
+async def test_a_topic_that_keeps_failing_is_left_alone_and_its_messages_keep_their_attempts():
+    world = World(outbox_concurrency=1)
+
+    @world.emitter()
+    async def send(message):
+        raise ValueError("down")
+
+    world.publish(20)
+    drain = world.drain()
+    await drain.step()
+    await drain._breakers.write()
+    assert sorted(row.attempts for row in world.store.rows.values()) == [0] * 17 + [1] * 3
+    assert "t" in world.store.breakers
+    assert (await drain.step()).claimed == 0
+
+
+async def test_a_successful_probe_closes_the_breaker():
+    world, down = World(outbox_concurrency=1), [True]
+
+    @world.emitter()
+    async def send(message):
+        if down[0]:
+            raise ValueError("down")
+
+    world.publish(5)
+    drain = world.drain()
+    await drain.step()
+    await drain._breakers.write()
+    down[0] = False
+    world.store.breakers["t"].probe_at -= timedelta(hours=1)
+    for row in world.store.rows.values():
+        row.available_at -= timedelta(hours=2)
+    assert (await drain.step()).settled == {"delivered": 1}
+    await drain._breakers.write()
+    assert world.store.breakers == {}
+    assert (await drain.step()).settled == {"delivered": 4}
+
+
+async def test_no_delivery_starts_with_less_lease_than_its_time():
+    lease, timeout = timedelta(seconds=0.4), timedelta(seconds=0.2)
+    world = World(outbox_concurrency=1, outbox_lease=lease)
+    left = []
+
+    @world.emitter(timeout=timeout)
+    async def send(message):
+        row = world.store.rows[message.claimed.id]
+        left.append((row.available_at - type(row.available_at).now(row.available_at.tzinfo)).total_seconds())
+        await asyncio.sleep(0.05)
+
+    world.publish(20)
+    assert (await world.drain().step()).settled == {"delivered": 20}
+    assert min(left) >= timeout.total_seconds()
+
+
+async def test_control_without_renewal_the_lease_would_not_last():
+    world = World(outbox_concurrency=1, outbox_lease=timedelta(seconds=0.4))
+
+    @world.emitter(timeout=timedelta(seconds=0.2))
+    async def send(message):
+        await asyncio.sleep(0.05)
+
+    async def refuse(held, lease):
+        return set()
+
+    world.store.renew = refuse
+    world.publish(20)
+    drained = await world.drain().step()
+    assert drained.settled["delivered"] < 20
+
+
+async def test_a_suspect_is_delivered_with_nothing_else_in_hand():
+    world, together = World(), []
+    drain = None
+
+    @world.emitter()
+    async def send(message):
+        together.append((message.payload, drain.in_hand))
+
+    world.publish(10)
+    world.store.rows[5].crashes = 2
+    drain = world.drain()
+    await drain.step()
+    assert dict(together)[4] == 1
+    assert world.states() == ["delivered"] * 10
+
+
+async def test_context_tells_key_redelivery_and_deadline():
+    world, contexts = World(), []
+
+    @world.emitter(timeout=timedelta(seconds=5))
+    async def send(message, context):
+        contexts.append(context)
+
+    world.publish(message_id="m")
+    world.store.rows[1].claims = 1
+    await world.drain().step()
+    [context] = contexts
+    assert (context.idempotency_key, context.redelivery, context.attempt) == ("m", True, 1)
+    assert 4 < context.deadline - time.monotonic() + 1 < 6.1
+    assert context.remaining() <= timedelta(seconds=5)
