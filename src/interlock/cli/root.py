@@ -11,10 +11,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 _COMMANDS = {
+    "audit": "See who did what.",
     "config": "Show every setting and where it came from.",
+    "dead-letters": "See what failed beyond its attempts, and decide.",
     "demo": "Watch servers come, die and be noticed, on a database of its own.",
+    "enqueue": "Queue a run of a train, with arguments typed by its schema.",
+    "executions": "See what runs and ran, cancel it, and run it again.",
     "explain": "Say why something does not run, and what helps.",
+    "groups": "See and set caps, priorities and switches of manifest groups.",
     "locks": "See who holds which slot, and take one away.",
+    "manifests": "See what is scheduled, trigger it, and switch it on and off.",
+    "pause": "Dispatch nothing more of a train, or of all.",
+    "queue": "See what waits, and take it out.",
+    "resume": "Take a pause back.",
     "run": "Run as a server until SIGTERM.",
     "schema": "See and change the tables of Interlock.",
     "servers": "See who runs.",
@@ -35,7 +44,7 @@ class LazyGroup(NounGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"interlock.cli.{cmd_name}").command
+        command: click.Command = import_module(f"interlock.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  as above

@@ -119,6 +119,17 @@ class ManifestPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredLine:
+    """What code last said of a manifest, and its switch as operators left it."""
+
+    external_id: str
+    app: str | None
+    origin: str
+    enabled: bool
+    declared: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLine:
     """A group with how much of its capacity is used; counts end at a limit."""
 

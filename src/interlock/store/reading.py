@@ -17,6 +17,7 @@ from interlock.model.reading import (
     COUNTED_UP_TO,
     AuditLine,
     DeadLetterDetail,
+    DeclaredLine,
     EntryDetail,
     EntryLine,
     ExecutionDetail,
@@ -77,6 +78,11 @@ class Reading:
     ) -> list[ManifestPlan]:
         rows = await self._sql["reading/plans"].fetch(conn, external_id=external_id, group=group, now=now)
         return [_record(ManifestPlan, _decoded(row)) for row in rows]
+
+    async def declared(self, conn: Connection, external_ids: Sequence[str], app: str | None) -> dict[str, DeclaredLine]:
+        """What is stored under these ids, and whatever else the app has declared."""
+        rows = await self._sql["reading/declared"].fetch(conn, external_ids=list(external_ids), app=app)
+        return {row["external_id"]: _record(DeclaredLine, _decoded(row)) for row in rows}
 
     async def manifest(self, conn: Connection, external_id: str, *, history: int) -> ManifestDetail | None:
         row = await self._sql["reading/manifest"].fetchrow(conn, external_id=external_id)

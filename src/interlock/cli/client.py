@@ -1,0 +1,58 @@
+"""A command as a client of the app: opened, asked, closed."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from interlock.cli.choose import choose_app
+from interlock.errors import InvalidSetting
+from interlock.model.setting_values import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from interlock.app import Interlock
+
+    _DurationType = click.ParamType[timedelta]
+else:
+    _DurationType = click.ParamType  # older versions of click know no type arguments
+
+T = TypeVar("T")
+
+LARGEST_ID = 2**63 - 1
+ID = click.IntRange(min=1, max=LARGEST_ID)
+CURSOR = click.IntRange(min=0, max=LARGEST_ID)
+LIMIT = click.IntRange(min=1, max=10_000)
+
+
+class Duration(_DurationType):
+    """A number of seconds, or one with a unit."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        try:
+            found: timedelta = parse("duration", value, timedelta, "argument")
+        except InvalidSetting:
+            self.fail(f"{value!r} is not a duration such as 30s, 5m, 2h or 1d.", param, ctx)
+        if found < timedelta(0):
+            self.fail("a duration is not negative.", param, ctx)
+        return found
+
+
+DURATION = Duration()
+
+
+def with_app(options: dict[str, Any], work: Callable[[Interlock], Awaitable[T]]) -> T:
+    """What the work answers, done as a client of the app that the command is about."""
+
+    async def opened() -> T:
+        app = choose_app(options)
+        async with app:
+            return await work(app)
+
+    return asyncio.run(opened())
