@@ -7,16 +7,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidOption, InvalidSchedule, PayloadTooLarge, UnknownTrain
-from interlock.manifests.options import checked_exclusions, checked_misfire, checked_policy, refuse_unknown
+from interlock.manifests.options import ManifestKeywords, checked_exclusions, checked_misfire, checked_policy
 from interlock.model.manifest import ManifestDeclaration
 from interlock.model.plan import check_schedule
 from interlock.model.schedule import MAXIMUM_DURATION, Cron, Dependent, Dormant, Every, Manual, Once, time_zone
 from interlock.model.wall_clock import zone_named
 from interlock.trains.bound import Bound
 from interlock.trains.names import checked_name
+from interlock.trains.options import refuse_unknown
 
 if TYPE_CHECKING:
-    from interlock.manifests.options import ManifestKeywords
     from interlock.manifests.settings import ManifestSettings
     from interlock.model.schedule import Schedule
     from interlock.trains.registry import Registry
@@ -31,7 +31,7 @@ class Describer:
     def describe(
         self, external_id: str, bound: Bound[Any], schedule: Schedule, options: ManifestKeywords
     ) -> ManifestDeclaration:
-        refuse_unknown(options)
+        refuse_unknown(options, ManifestKeywords)
         checked_name("external_id", external_id)
         self._check_bound(external_id, bound)
         schedule = _in_zone(schedule, options.get("tz"))

@@ -47,14 +47,6 @@ class ManifestKeywords(TypedDict, total=False):
     enabled: bool
 
 
-def refuse_unknown(keywords: ManifestKeywords) -> None:
-    """A misspelt option must not be a silent default."""
-    for name, found in keywords.items():
-        if name not in ManifestKeywords.__annotations__:
-            known = ", ".join(ManifestKeywords.__annotations__)
-            raise InvalidOption(option=name, found=found, expected=f"one of the options {known}")
-
-
 def checked_policy(keywords: ManifestKeywords, train: TrainOptions) -> dict[str, Any]:
     """Group, priority, attempts, delays and timeout: the manifest's own word, else its train's.
 

@@ -11,7 +11,7 @@ from interlock.errors import InvalidOption
 from interlock.trains.names import checked_names, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from interlock.trains.names import Named
 
@@ -77,6 +77,20 @@ class TrainOptions:
     tags: frozenset[str] = frozenset()
     retry: Backoff | None = None
     retention: timedelta | None = None
+
+
+def refuse_unknown(keywords: Mapping[str, object], known: type) -> None:
+    """A misspelt option must not be a silent default."""
+    for name, found in keywords.items():
+        if name not in known.__annotations__:
+            expected = f"one of the options {', '.join(known.__annotations__)}{_meant(name, known.__annotations__)}"
+            raise InvalidOption(option=name, found=found, expected=expected)
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  only a mistake needs it
+
+    return "".join(f"; did you mean {close}?" for close in get_close_matches(name, known, n=1))
 
 
 def checked_options(keywords: TrainKeywords) -> TrainOptions:

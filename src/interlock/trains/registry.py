@@ -10,7 +10,7 @@ from interlock.trains.chain import Chain
 from interlock.trains.gateway import GatewaySlot
 from interlock.trains.junction import Junction
 from interlock.trains.names import checked_name
-from interlock.trains.options import checked_options
+from interlock.trains.options import ChainKeywords, TrainKeywords, checked_options, refuse_unknown
 from interlock.trains.shape import read_shape
 from interlock.trains.signature import Signature
 from interlock.trains.train import Train
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from interlock.trains.declare import DeclareChain, DeclareTrain
     from interlock.trains.gateway import Gateway
-    from interlock.trains.options import ChainKeywords, TrainKeywords, TrainOptions
+    from interlock.trains.options import TrainOptions
 
 AnyTrain = Train[..., Any, Any]
 
@@ -69,12 +69,14 @@ class Registry:
         return len(self._trains)
 
     def _declare(self, function: Any = None, /, **options: Unpack[TrainKeywords]) -> Any:
+        refuse_unknown(options, TrainKeywords)
         if function is None:
             return lambda function: self._add_function(function, options)
         return self._add_function(function, options)
 
     def _declare_chain(self, name: str, /, *steps: Callable[..., Any], **options: Unpack[ChainKeywords]) -> Any:
         self._refuse_after_start(f"chain {name!r}")
+        refuse_unknown(options, ChainKeywords)
         checked = checked_options(cast("TrainKeywords", options))
         return self._add(Chain(checked_name("name", name), steps, options=checked, slot=self._slot))
 

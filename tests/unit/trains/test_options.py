@@ -53,6 +53,23 @@ def test_a_declared_group_stands_for_its_name():
     assert Registry().train(work, group=Group()).options.group == "etl"
 
 
+def test_a_misspelt_option_is_refused_with_the_nearest_and_declares_nothing():
+    trains = Registry()
+    with pytest.raises(InvalidOption, match=r"max_atempts=3; .*; did you mean max_attempts\?$"):
+        trains.train(max_atempts=3)
+    with pytest.raises(InvalidOption, match="did you mean timeout"):
+        trains.train(work, timeuot=timedelta(minutes=1))
+    with pytest.raises(InvalidOption, match="did you mean retry"):
+        trains.chain("import", work, retries=3)
+    assert len(trains) == 0
+
+
+@pytest.mark.parametrize("option", [{"name": "other"}, {"process": True}])
+def test_a_chain_refuses_what_only_a_single_function_can_have(option):
+    with pytest.raises(InvalidOption, match="one of the options"):
+        Registry().chain("import", work, **option)
+
+
 def test_options_left_out_are_left_to_the_settings():
     assert Registry().train(work).options == TrainOptions()
 
