@@ -489,7 +489,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         from interlock.embedded import EmbeddedServer  # noqa: PLC0415  only those who named no database need it
 
         began = time.monotonic()
-        self._embedded = EmbeddedServer(_embedded_folder())
+        self._embedded = EmbeddedServer(embedded_folder())
         dsn = self._embedded.start()
         took = timedelta(seconds=time.monotonic() - began)
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
@@ -497,7 +497,8 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         return dsn
 
 
-def _embedded_folder() -> Path | None:
+def embedded_folder() -> Path | None:
+    """Where the embedded database of this process lies; None: in the folder that is derived from the current one."""
     chosen = os.environ.get("INTERLOCK_EMBEDDED_FOLDER")
     return Path(chosen) if chosen else None
 

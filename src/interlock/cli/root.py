@@ -14,13 +14,15 @@ _COMMANDS = {
     "audit": "See who did what.",
     "config": "Show every setting and where it came from.",
     "dead-letters": "See what failed beyond its attempts, and decide.",
-    "demo": "Watch servers come, die and be noticed, on a database of its own.",
+    "demo": "Watch a small fleet work, lose a server and recover, on a database of its own.",
+    "dev": "Run a file's app and start it anew whenever the file changes.",
     "enqueue": "Queue a run of a train, with arguments typed by its schema.",
     "executions": "See what runs and ran, cancel it, and run it again.",
     "explain": "Say why something does not run, and what helps.",
     "groups": "See and set caps, priorities and switches of manifest groups.",
     "locks": "See who holds which slot, and take one away.",
     "manifests": "See what is scheduled, trigger it, and switch it on and off.",
+    "outbox": "See what is to be delivered, and decide about what was not.",
     "pause": "Dispatch nothing more of a train, or of all.",
     "queue": "See what waits, and take it out.",
     "resume": "Take a pause back.",
@@ -28,6 +30,7 @@ _COMMANDS = {
     "schema": "See and change the tables of Interlock.",
     "servers": "See who runs.",
     "timers": "See what fires, where it last ran and why it was skipped.",
+    "upkeep": "Delete what has served its time.",
 }
 
 

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock.cli.choose import choose_app
+from interlock.cli.client import with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
+from interlock.errors import InvalidOption
 
 if TYPE_CHECKING:
+    from interlock.app import Interlock
     from interlock.upkeep.forgotten import Forgotten
 
 COUNTED_UP_TO = 10_000
@@ -32,15 +33,15 @@ def command() -> None:
 
 
 @command.command()
-@option("--dry-run", is_flag=True, help="Only say what would go.")
-@option("--yes", is_flag=True, help="Do not ask.")
+@option("--dry-run", envvar="INTERLOCK_DRY_RUN", is_flag=True, help="Only say what would go.")
+@option("--yes", envvar="INTERLOCK_YES", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj
 def run(options: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete old history now, until nothing is left that may go; the app's own settings say what is old."""
     if not dry_run and not yes:
         _confirm()
-    forgotten = asyncio.run(_forget(options, dry_run=dry_run))
+    forgotten = with_app(options, lambda app: _forget(app, dry_run=dry_run))
     if as_json:
         rows = {kind: forgotten.rows[kind] for kind in _WORDS}
         capped = dry_run and forgotten.fills(COUNTED_UP_TO)
@@ -51,14 +52,13 @@ def run(options: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> 
 
 def _confirm() -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("this deletes history and nobody is there to confirm it; say --yes, or --dry-run")
+        raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
     click.confirm("Delete what is older than the app's retention?", abort=True, err=True)
 
 
-async def _forget(options: dict[str, Any], *, dry_run: bool) -> Forgotten:
-    async with choose_app(options) as app:
-        retention = app.retention(await app.adatabase())
-        return await retention.rehearse(COUNTED_UP_TO) if dry_run else await retention.run()
+async def _forget(app: Interlock, *, dry_run: bool) -> Forgotten:
+    retention = app.retention(await app.adatabase())
+    return await retention.rehearse(COUNTED_UP_TO) if dry_run else await retention.run()
 
 
 def _show(forgotten: Forgotten, verb: str) -> None:

@@ -1,0 +1,66 @@
+"""`interlock upkeep run` says what would go, asks before it deletes, and says what went."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+
+@pytest.fixture
+def upkeep(migrated, tmp_path):
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "interlock", "upkeep", "run", "--dsn", migrated, *arguments]
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=os.environ | {"NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+async def test_a_dry_run_then_the_run(attic, upkeep):
+    await attic.train("brief", retention=timedelta(hours=1))
+    await attic.ended("brief", days=1)
+    await attic.ended(days=31)
+    would = upkeep("--dry-run", "--json")
+    assert would.returncode == 0, would.stderr
+    assert json.loads(would.stdout) == {
+        "dry_run": True,
+        "rows": {
+            "executions": 2,
+            "entries": 2,
+            "dead_letters": 0,
+            "orphaned_jobs": 0,
+            "servers": 0,
+            "trains": 0,
+            "groups": 0,
+        },
+        "executions_by_train": {"brief": 1, "work": 1},
+        "capped": False,
+    }
+    assert len(await attic.ids("execution")) == 2
+    shown = upkeep("--dry-run").stdout
+    assert "ended executions" in shown
+    assert "of them of brief" in shown
+    assert upkeep("--yes").returncode == 0
+    assert await attic.ids("execution") == set()
+    assert upkeep("--yes").stderr == "nothing is old enough to go\n"
+
+
+async def test_nobody_is_asked_who_is_not_there(attic, upkeep):
+    await attic.ended(days=31)
+    refused = upkeep()
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--yes" in refused.stderr
+    assert len(await attic.ids("execution")) == 1
