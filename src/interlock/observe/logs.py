@@ -42,14 +42,19 @@ class LogSubscriber:
 class ExecutionFields(logging.Filter):
     """Puts execution_id, train, manifest and attempt on every record: those of the running train, wherever it logs.
 
-    Inside a train they are the train's own, whoever writes the record; outside, what the record itself says, or None.
+    An event about an execution names that one, because many end in one batch, which runs in the context of the first.
+    Inside a train any other record names the train's own; outside, what the record itself says, or None.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        context = current()
+        context = None if _names_its_own(record) else current()
         for name in EXECUTION_FIELDS:
             setattr(record, name, getattr(context, name) if context else getattr(record, name, None))
         return True
+
+
+def _names_its_own(record: logging.LogRecord) -> bool:
+    return hasattr(record, "event_data") and getattr(record, "execution_id", None) is not None
 
 
 class _InterlockHandler(logging.StreamHandler[TextIO]):

@@ -128,6 +128,13 @@ def test_an_event_about_an_execution_names_it_outside_of_the_train_too(written, 
     assert line["data"]["execution_id"] == str(2**60)
 
 
+def test_an_event_about_another_execution_names_that_one(written, emit):
+    with bound(CONTEXT):
+        emit(ExecutionStarted(execution_id=7, train="load", manifest=None, attempt=1))
+    [line] = written()
+    assert execution_of(line) == {"execution_id": "7", "train": "load", "manifest": None, "attempt": 1}
+
+
 def test_an_event_inside_a_train_names_the_train_that_caused_it(written, emit):
     with bound(CONTEXT):
         emit(WorkEnqueued(entry_id=9, train="other", kind="adhoc"))
