@@ -166,7 +166,9 @@ def _check_duration(found: object, *, minimum: timedelta, hint: str) -> None:
         raise InvalidSchedule(found=found, problem="is not a timedelta", hint=hint)
     if found < minimum:
         least = "must not be negative" if not minimum else "is shorter than the minimum of 1 ms"
-        raise InvalidSchedule(found=str(found), problem=least, hint=hint)
+        # timedelta writes minus one minute as "-1 day, 23:59:00".
+        text = f"-{-found}" if found < timedelta(0) else str(found)
+        raise InvalidSchedule(found=text, problem=least, hint=hint)
     if found > MAXIMUM_DURATION:
         raise InvalidSchedule(found=str(found), problem="is longer than 100 years", hint=hint)
 

@@ -206,3 +206,9 @@ def test_one_fire_has_one_key_in_every_zone():
 def test_the_two_passes_of_a_repeated_hour_have_two_keys():
     wall = datetime(2024, 10, 27, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
     assert fire_key(wall) != fire_key(wall.replace(fold=1))
+
+
+@pytest.mark.parametrize("build", [lambda: every(minutes=-1), lambda: once(after=timedelta(minutes=-1))])
+def test_a_negative_duration_is_shown_as_it_was_written(build):
+    with pytest.raises(InvalidSchedule, match="'-0:01:00'"):
+        build()
