@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
     from interlock.embedded import EmbeddedServer
     from interlock.model.server import ServerProfile, ServerRow
+    from interlock.observe.bus import Emit
     from interlock.outbox.drain import Drain
     from interlock.runtime.clock import Clock
     from interlock.runtime.supervisor import Component
@@ -183,10 +184,15 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         return portal.call(self.aservers, all=all)
 
     @asynccontextmanager
-    async def running(self, roles: Iterable[str] | None = None) -> AsyncGenerator[Keeper, None]:
-        """Run as a server until the block ends, in these roles; by default in all of them."""
+    async def running(
+        self, roles: Iterable[str] | None = None, *, probes: str | None = None
+    ) -> AsyncGenerator[Keeper, None]:
+        """Run as a server until the block ends, in these roles; by default in all of them.
+
+        `probes` is where `/live`, `/ready` and `/startup` are answered: a port of the loopback, or ADDRESS:PORT.
+        """
         try:
-            supervisor, keeper = await self._server(roles)
+            supervisor, keeper = await self._server(roles, probes)
             await supervisor.start()
             try:
                 yield keeper
@@ -195,24 +201,25 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         finally:
             await self.aclose()
 
-    async def arun(self, roles: Iterable[str] | None = None) -> Supervisor:
-        """Run as a server until SIGTERM or SIGINT; a second signal forces."""
+    async def arun(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> Supervisor:
+        """Run as a server until SIGTERM or SIGINT; a second signal forces. See `running` for `probes`."""
         try:
-            supervisor, _ = await self._server(roles)
+            supervisor, _ = await self._server(roles, probes)
             with supervisor.handle_signals():
                 await supervisor.run_until_stopped()
         finally:
             await self.aclose()
         return supervisor
 
-    def run(self, roles: Iterable[str] | None = None) -> Supervisor:
+    def run(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> Supervisor:
         """Run as a server until SIGTERM; the blocking form of `arun`, for scripts."""
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            return runner.run(self.arun(roles))
+            return runner.run(self.arun(roles, probes=probes))
 
-    async def _server(self, roles: Iterable[str] | None) -> tuple[Supervisor, Keeper]:
+    async def _server(self, roles: Iterable[str] | None, probes: str | None) -> tuple[Supervisor, Keeper]:
+        around = _no_probes if probes is None else _probes_at(probes, self.events.emit)
         database, keeper = await self._register_as(roles)
-        return self._supervise(self._components(database, keeper)), keeper
+        return self._supervise(around(keeper, self._components(database, keeper))), keeper
 
     async def _register_as(self, roles: Iterable[str] | None) -> tuple[Database, Keeper]:
         """From here on nothing is declared any more; the keeper is not started yet."""
@@ -495,6 +502,24 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
         self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
         return dsn
+
+
+def _no_probes(_keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:
+    return components
+
+
+def _probes_at(text: str, emit: Emit) -> Callable[[Keeper, Sequence[Component]], Sequence[Component]]:
+    """The components with probes around them; a wrong address is refused before anything is opened."""
+    from interlock.operate.health_signs import SignsComponent, VitalSigns  # noqa: PLC0415  only who asks for probes
+    from interlock.web.probes import ProbeServer, parse_address  # noqa: PLC0415  see above
+
+    address = parse_address(text)
+
+    def around(keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:
+        signs = VitalSigns(keeper)
+        return [ProbeServer(address, signs, emit=emit), *components, SignsComponent(signs)]
+
+    return around
 
 
 def embedded_folder() -> Path | None:

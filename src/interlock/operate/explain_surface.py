@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from interlock.operate.doctor import examine
 from interlock.operate.explain import Explainer
+from interlock.operate.gauges import read_gauges
+from interlock.operate.health import read_health
 from interlock.runtime.portal import portal
 
 if TYPE_CHECKING:
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
     from interlock.dispatch.settings import DispatchSettings
     from interlock.locks.locks import Locks
     from interlock.manifests.settings import ManifestSettings
+    from interlock.operate.doctor_finding import Finding
     from interlock.operate.explain import Explanation
+    from interlock.operate.gauges import Gauges
+    from interlock.operate.health import FleetHealth
     from interlock.runtime.clock import Clock
     from interlock.runtime.settings import RuntimeSettings
     from interlock.store.database import Database
@@ -70,3 +76,27 @@ class ExaminedApp:
     def explain(self, subject: str) -> Explanation:
         """The blocking twin of `aexplain`."""
         return portal.call(self.aexplain, subject)
+
+    async def adoctor(self) -> list[Finding]:
+        """What looks wrong with the database, the fleet and the settings; empty when all is well."""
+        return await examine(await self.adatabase(), self.settings)
+
+    def doctor(self) -> list[Finding]:
+        """The blocking twin of `adoctor`."""
+        return portal.call(self.adoctor)
+
+    async def ahealth(self, *, server: str | None = None) -> FleetHealth:
+        """Whether the fleet works, or one server of it by its name."""
+        return await read_health(await self.adatabase(), server=server, now=self.clock.injected())
+
+    def health(self, *, server: str | None = None) -> FleetHealth:
+        """The blocking twin of `ahealth`."""
+        return portal.call(self.ahealth, server=server)
+
+    async def agauges(self) -> Gauges:
+        """How much waits, what runs and who is there, at this moment."""
+        return await read_gauges(await self.adatabase(), now=self.clock.injected())
+
+    def gauges(self) -> Gauges:
+        """The blocking twin of `agauges`."""
+        return portal.call(self.agauges)

@@ -62,6 +62,7 @@ from interlock.observe.events.outbox import (
     TopicBreakerChanged,
     TopicParked,
 )
+from interlock.observe.events.probe import ProbesListening
 from interlock.observe.events.server import (
     LeaseLostByServer,
     LeaseRenewalFailed,
@@ -169,6 +170,7 @@ __all__ = [
     "NoticeFailed",
     "OutboxEvent",
     "PollingFallback",
+    "ProbesListening",
     "RepeatedFailure",
     "SchemaApplied",
     "ServerDraining",

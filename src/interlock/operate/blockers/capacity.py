@@ -24,7 +24,7 @@ def group_at_cap(facts: Facts) -> Blocker | None:
         evidence=f"the manifest group {name} has {counted(around.group_active, MOST)} active of at most"
         f" {around.group_cap}; it is held by {held}",
         advice="wait for one of them, cancel one, or raise the cap",
-        command=command("groups", "set", name, "--max-active-jobs", around.group_cap + 1),
+        command=command("groups", "set", name, "--cap", around.group_cap + 1),
         details={"group": name, "cap": around.group_cap, "active": around.group_active, "holders": _ids(facts)},
     )
 

@@ -58,7 +58,7 @@ def retry_backoff(facts: Facts) -> Blocker | None:
         evidence=f"{before}; attempt {entry.attempt} of {entry.max_attempts} is not to run before"
         f" {ahead(entry.scheduled_at, facts.now)}",
         advice="wait, or see what failed; a run out of turn does not wait for it",
-        command=command("executions", "show", entry.previous_execution_id or entry.id),
+        command=command("executions", "show", entry.previous_execution_id),
         details={"entry": str(entry.id), "at": entry.scheduled_at, "attempt": entry.attempt},
     )
 

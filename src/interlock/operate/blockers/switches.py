@@ -32,7 +32,7 @@ def group_disabled(facts: Facts) -> Blocker | None:
         code=Code.GROUP_DISABLED,
         evidence=f"the manifest group {name} is switched off: nothing of it is queued or dispatched",
         advice="switch it on",
-        command=command("groups", "set", name, "--enabled"),
+        command=command("groups", "set", name, "--enable"),
         details={"group": name},
     )
 
