@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from interlock.errors import AlreadyResolved, InterlockError, LeaseLost, LockServiceUnavailable, LockTaken
     from interlock.locks.lease import Lease
     from interlock.model.exclusion import exclude
+    from interlock.model.message import Dead, Delivered
     from interlock.model.outcome import Cancel, Retry, Snooze
     from interlock.model.schedule import cron, every, once
+    from interlock.outbox.publish import Draft
     from interlock.trains.options import Backoff
     from interlock.worker.current import current_execution
 
@@ -19,6 +21,9 @@ _EXPORTS = {
     "AlreadyResolved": "interlock.errors",
     "Backoff": "interlock.trains.options",
     "Cancel": "interlock.model.outcome",
+    "Dead": "interlock.model.message",
+    "Delivered": "interlock.model.message",
+    "Draft": "interlock.outbox.publish",
     "Interlock": "interlock.app",
     "InterlockError": "interlock.errors",
     "Lease": "interlock.locks.lease",
@@ -38,6 +43,9 @@ __all__ = [
     "AlreadyResolved",
     "Backoff",
     "Cancel",
+    "Dead",
+    "Delivered",
+    "Draft",
     "Interlock",
     "InterlockError",
     "Lease",

@@ -9,13 +9,13 @@ from interlock.errors import InvalidOption, UnknownMessage
 from interlock.observe.events.outbox import MessagesRedriven, TopicParked
 from interlock.outbox.doctor import examine
 from interlock.outbox.emitter import EmitterOptions, Emitters
+from interlock.outbox.operate import Act, park, redrive
 from interlock.outbox.publish import Draft, checked_message
 from interlock.runtime.portal import portal
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
 from interlock.store.outbox import OutboxMessages
 from interlock.store.outbox_review import OutboxReview
-from interlock.store.outbox_topic import OutboxTopics
 from interlock.store.sql import Catalog
 from interlock.trains.names import checked_name
 
@@ -193,6 +193,8 @@ class Outbox:
         limit: int = MOST_AT_ONCE,
         rate: float | None = None,
         note: str | None = None,
+        via: str = "code",
+        dry_run: bool = False,
     ) -> dict[int, bool]:
         """Let dead messages and those under review be delivered again; answers which come out of order.
 
@@ -202,31 +204,20 @@ class Outbox:
             raise InvalidOption(option="redrive", found="nothing", expected="ids, a topic, a failure or everything")
         if rate is not None and rate <= 0:
             raise InvalidOption(option="rate", found=rate, expected="messages per second, above zero")
-        database = await self._database()
-        async with database.transaction() as conn:
-            redriven = await OutboxReview(database.sql).redrive(
-                conn,
-                ids=list(ids) or None,
-                topic=topic,
-                failure=failure,
-                limit=limit,
-                rate=rate,
-                actor=checked_name("actor", actor),
-                note=note,
-                now=self._now(),
-            )
-        if redriven:
+        chosen = {"ids": list(ids) or None, "topic": topic, "failure": failure, "limit": limit, "rate": rate}
+        act = Act(actor=checked_name("actor", actor), via=via, note=note, dry_run=dry_run)
+        redriven = await redrive(await self._database(), act, chosen, now=self._now())
+        if redriven and not dry_run:
             late = sum(redriven.values())
             self._emit(MessagesRedriven(count=len(redriven), actor=actor, out_of_order=late))
         return redriven
 
-    async def apark(self, topic: str, *, actor: str, parked: bool = True) -> bool:
+    async def apark(
+        self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code"
+    ) -> bool:
         """Let nobody claim a topic, or let it be claimed again; False says that it was so already."""
-        database = await self._database()
-        async with database.transaction() as conn:
-            changed = await OutboxTopics(database.sql).park(
-                conn, checked_name("topic", topic), parked=parked, actor=checked_name("actor", actor)
-            )
+        act = Act(actor=checked_name("actor", actor), via=via, note=note)
+        changed = await park(await self._database(), act, checked_name("topic", topic), parked=parked)
         if changed:
             self._emit(TopicParked(topic=topic, parked=parked, actor=actor))
         return changed
