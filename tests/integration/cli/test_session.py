@@ -1,4 +1,4 @@
-"""A session of every command that looks at or changes work, against a running server, with its JSON read and checked."""
+"""A session of every command about work against a running server, with its JSON read and checked."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def cancelled(console: Console) -> None:
 
 
 def repeated(console: Console) -> None:
-    [done, *_] = [one for one in console.json("executions", "list", "--train", "greet", "--state", "completed")]
+    [done, *_] = console.json("executions", "list", "--train", "greet", "--state", "completed")
     entry = console.json("executions", "rerun", done["id"], "--arg", "times=3", "--note", "louder")["entry_id"]
 
     def reruns() -> list[dict]:
@@ -202,7 +202,9 @@ def deployed(console: Console, shop: str) -> None:
     found = {one["name"]: one for one in console.json("manifests", "diff", "-a", shop)}
     assert found["etl"]["kept"]["max_active_jobs"] == {"code": 3, "stored": 7}
     assert found["waits"]["kept"] == {"enabled": {"code": True, "stored": False}}
-    changed = APP.replace('cron("30 2 * * *"', 'cron("0 4 * * *"').replace('app.schedule("breaks"', 'app.schedule("new"')
+    changed = APP.replace('cron("30 2 * * *"', 'cron("0 4 * * *"').replace(
+        'app.schedule("breaks"', 'app.schedule("new"'
+    )
     newer = console.module(changed) + ":app"
     found = {one["name"]: one for one in console.json("manifests", "diff", "-a", newer)}
     assert {name: one["what"] for name, one in found.items()} == {
