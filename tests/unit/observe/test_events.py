@@ -25,6 +25,8 @@ ABSTRACT = {
     "TimerEvent",
     "LockEvent",
     "ManifestEvent",
+    "MessageEvent",
+    "OutboxEvent",
     "ServerEvent",
     "StoreEvent",
     "SupervisorEvent",
