@@ -216,7 +216,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             return runner.run(self.arun(roles, probes=probes))
 
-    async def _server(self, roles: Iterable[str] | None, probes: str | None) -> tuple[Supervisor, Keeper]:
+    async def _server(self, roles: Iterable[str] | None, probes: str | None = None) -> tuple[Supervisor, Keeper]:
         around = _no_probes if probes is None else _probes_at(probes, self.events.emit)
         database, keeper = await self._register_as(roles)
         return self._supervise(around(keeper, self._components(database, keeper))), keeper
