@@ -32,6 +32,7 @@ _COMMANDS = {
     "schema": "See and change the tables of Interlock.",
     "servers": "See who runs.",
     "timers": "See what fires, where it last ran and why it was skipped.",
+    "top": "Watch queue, servers and groups live.",
     "upkeep": "Delete what has served its time.",
 }
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from interlock import Interlock
+from interlock.cli.root import root
 from interlock.testing import stepper
 
 if TYPE_CHECKING:
@@ -18,6 +22,19 @@ if TYPE_CHECKING:
 
 START = datetime(2030, 5, 6, 12, 0, tzinfo=UTC)  # a Monday
 HOUR = timedelta(hours=1)
+
+
+def check_command(line: str) -> None:
+    """What is advised can be typed: every word of it is a command, an argument or a flag that exists."""
+    program, *words = shlex.split(line)
+    if program == "psql":
+        return
+    assert program == "interlock"
+    command: click.Command = root
+    ctx = click.Context(root, info_name="interlock")
+    while isinstance(command, click.Group):
+        _, command, words = command.resolve_command(ctx, words)
+    command.make_context(str(command.name), words, parent=ctx)
 
 
 class Station:
@@ -57,6 +74,8 @@ class Station:
     async def why(self, subject: str, **options: Any) -> dict[str, Blocker]:
         """The blockers by their code."""
         found = await self.app.aexplain(subject, **options)
+        for blocker in found.blockers:
+            check_command(blocker.command)
         return {str(blocker.code): blocker for blocker in found.blockers}
 
     async def codes(self, subject: str, **options: Any) -> list[str]:

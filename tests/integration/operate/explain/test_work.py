@@ -53,7 +53,7 @@ async def test_a_full_group_names_who_holds_it(station):
     blocker, holder = why["GROUP_AT_CAP"], await station.execution()
     assert blocker.details == {"group": "etl", "cap": 1, "active": 1, "holders": [str(holder)]}
     assert f"execution {holder} (work on no server yet, not started)" in blocker.evidence
-    assert blocker.command == "interlock groups set etl --max-active-jobs 2"
+    assert blocker.command == "interlock groups set etl --cap 2"
     await station.ticks("worker")
     assert await station.codes(f"entry:{await station.entry()}") == []
 

@@ -24,6 +24,5 @@ select 'sequence ' || c.relname, 'usage'
 from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where n.nspname = :schema::text
-  and c.relkind = 'S'
-  and not has_sequence_privilege(c.oid, 'usage')
+  and case when c.relkind = 'S' then not has_sequence_privilege(c.oid, 'usage') else false end
 order by 1, 2
