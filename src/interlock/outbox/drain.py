@@ -98,7 +98,7 @@ class Drain:
         await self._until_room()
         await self._breakers.write()
         claimed = await self._claim()
-        full = claimed >= self._settings.outbox_batch_size
+        full = claimed >= self._settings.outbox_batch_size or not (self._lanes is None or self._lanes.is_whole)
         waited = clock() - self._looked_for_suspects
         if waited > ISOLATION_INTERVAL:
             self._looked_for_suspects = clock()

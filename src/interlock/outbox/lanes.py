@@ -28,7 +28,8 @@ LOOK_INTERVAL = 1.0
 SHORTEST_BLOCK = 0.05
 HELD_KEY = 2.0  # seconds until a key that holds, or whose topic is closed, is looked at again
 MOST_BLOCKED = 10_000
-SHALLOW, DEEP = 4, 256  # messages of one bucket that a claim looks at: few while many keys have some
+NARROW = 16
+SHALLOW, DEEP = 8, 256  # messages of one bucket that a claim looks at: few while many keys have some
 
 
 class Lanes:
@@ -40,7 +41,8 @@ class Lanes:
         self._open: dict[int, int] = {}
         self._blocked: dict[str, float] = {}
         self._keys: Counter[str] = Counter()
-        self.depth = SHALLOW
+        self.depth, self._width, self._reached = SHALLOW, BUCKETS, -1
+        self.is_whole = True
         self._agreed = False
         self._looked = -LOOK_INTERVAL
         self._told: tuple[int, int] | None = None
@@ -61,15 +63,25 @@ class Lanes:
         self._tell()
 
     def buckets(self) -> list[int]:
-        """Of the lanes that this worker may claim from now."""
+        """Of the lanes that this worker may claim from now: some of them, the next ones each time."""
+        held = self._claimable()
+        if len(held) <= self._width:
+            self.is_whole = True
+            return held
+        start = next((place for place, bucket in enumerate(held) if bucket > self._reached), 0)
+        chosen = held[start : start + self._width]
+        self.is_whole, self._reached = False, chosen[-1]
+        return chosen
+
+    def _claimable(self) -> list[int]:
         if not self._agreed:
             return []
-        return [
+        return sorted(
             bucket
             for lane, lease in self._leases.items()
             if lane not in self._draining and not lease.lost
             for bucket in range(*self._range(lane))
-        ]
+        )
 
     def enter(self, bucket: int, key: str) -> Lease:
         """A message of this key is in hand."""
@@ -88,9 +100,12 @@ class Lanes:
         return True
 
     def sound(self, taken: int, limit: int) -> None:
-        """Look deeper into each bucket as long as that makes the batches fuller."""
+        """Look at as many buckets, and as deep into each, as it takes to fill a batch, and at no more."""
         if taken >= limit:
             self.depth = max(self.depth // 2, SHALLOW)
+            self._width = max(self._width // 2, NARROW)
+        elif not self.is_whole:
+            self._width = min(self._width * 2, BUCKETS)
         elif taken:
             self.depth = min(self.depth * 2, DEEP)
 

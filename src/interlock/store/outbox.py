@@ -47,6 +47,8 @@ class OutboxMessages:
         rows = await self._sql["outbox/claim_lanes"].fetch(
             conn,
             buckets=request.buckets,
+            first=min(request.buckets),
+            last=max(request.buckets),
             blocked_keys=request.blocked_keys,
             holds=[road.holds for road in request.roads],
             depth=request.depth,

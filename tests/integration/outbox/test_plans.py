@@ -26,7 +26,16 @@ CLAIM = {
     "host": None,
     "now": None,
 }
-LANES = {**CLAIM, "holds": [True], "buckets": list(range(1024)), "blocked_keys": [], "depth": 8, "stretch": 3}
+LANES = {
+    **CLAIM,
+    "holds": [True],
+    "buckets": list(range(1024)),
+    "first": 0,
+    "last": 1023,
+    "blocked_keys": [],
+    "depth": 8,
+    "stretch": 3,
+}
 FILL = """
 INSERT INTO interlock.outbox (topic, payload, key, bucket, state, available_at, ended_at)
 SELECT 't' || n % 5, '{}', 'k' || n % 500, (n % 500)::smallint,

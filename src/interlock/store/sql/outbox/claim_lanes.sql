@@ -13,7 +13,7 @@ with recursive topics as (
     (
         select o.bucket::integer
         from /*schema*/outbox o
-        where o.state = 'pending' and o.key is not null
+        where o.state = 'pending' and o.key is not null and o.bucket between :first::smallint and :last::smallint
         order by o.bucket
         limit 1
     )
@@ -21,7 +21,7 @@ with recursive topics as (
     select (
         select o.bucket::integer
         from /*schema*/outbox o
-        where o.state = 'pending' and o.key is not null and o.bucket > f.bucket
+        where o.state = 'pending' and o.key is not null and o.bucket > f.bucket and o.bucket <= :last::smallint
         order by o.bucket
         limit 1
     )
