@@ -101,3 +101,9 @@ def test_control_a_dead_link_is_found(page: Path, text: str):
 def test_control_a_link_that_works_is_not_reported(page: Path, text: str):
     page.write_text(f"# Here\n\n{text}\n")
     assert dead_links(page) == []
+
+
+def test_the_index_lists_every_page():
+    index = ROOT / "docs" / "index.md"
+    listed = {(index.parent / target.partition("#")[0]).resolve() for target in links(index.read_text("utf-8"))}
+    assert [page for page in (ROOT / "docs").rglob("*.md") if page != index and page.resolve() not in listed] == []
