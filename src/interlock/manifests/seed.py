@@ -155,12 +155,19 @@ class Seeding:
 
 
 def _train_row(train: AnyTrain, groups: GroupChanges) -> Columns:
+    options, retry = train.options, train.options.retry
     return {
         "name": train.name,
         "aliases": train.options.aliases,
         "group_id": None if train.options.group is None else groups.ids[train.options.group],
         "input_schema": train.signature.json_schema,
         "retention": interval(train.options.retention),
+        "priority": options.priority,
+        "max_attempts": options.max_attempts,
+        "retry_delay": None if retry is None else interval(retry.delay),
+        "max_retry_delay": None if retry is None else interval(retry.max_delay),
+        "retry_backoff": None if retry is None else retry.factor,
+        "timeout": interval(options.timeout),
     }
 
 

@@ -12,12 +12,12 @@ from interlock.model.work import DEFAULT_GROUP, NewEntry, Terms
 from interlock.observe.events.work import WorkEnqueued
 from interlock.operate.act import Acting
 from interlock.operate.arguments import encoded_input, known_train
+from interlock.operate.terms import terms_of
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.protocol import run
 from interlock.store.rerun import Reruns
 from interlock.store.work_queue import WorkQueue
 from interlock.trains.options import checked_duration, checked_priority
-from interlock.worker.activate import policy_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,13 +37,9 @@ class RerunCommands(Acting):
             if found is None:
                 raise UnknownWork(name=str(execution_id))
             edited = None if input is None else await self._checked(act, found.train, input)
-            options = self._means.train_options(found.train)
+            terms = await terms_of(act, self._means, found.train)
             entry = await reruns.queue_if_ended(
-                act.conn,
-                execution_id,
-                input=edited,
-                priority=None if options is None else options.priority,
-                now=act.now,
+                act.conn, execution_id, input=edited, priority=terms.priority, now=act.now
             )
             if entry is None:
                 raise NotEnded(execution_id=execution_id, state=found.state)
@@ -73,7 +69,7 @@ class RerunCommands(Acting):
         async def work(act: Act) -> int:
             known = await known_train(act.conn, act.sql, self._means.declarations.trains, train)
             text = self._encoded(known, arguments)
-            entry = NewEntry(self._terms(known, group), text, priority, delay or None, key)
+            entry = NewEntry(await self._terms(act, known, group), text, priority, delay or None, key)
             declared = {*self._means.declarations.groups, *([known.group] if known.group else [])}
             steps = WorkQueue(act.sql).enqueue([entry], now=act.now, declared=declared)
             [entry_id] = await run(AsyncpgAdapter(act.conn), steps)
@@ -92,12 +88,12 @@ class RerunCommands(Acting):
         trains, limit = self._means.declarations.trains, self._means.max_input_bytes
         return encoded_input(train, dict(value), trains, limit=limit)
 
-    def _terms(self, train: KnownTrain, group: str | None) -> Terms:
-        options, policy = self._means.train_options(train.name), self._means.policy
+    async def _terms(self, act: Act, train: KnownTrain, group: str | None) -> Terms:
+        own = await terms_of(act, self._means, train.name)
         return Terms(
             train=train.name,
             aliases=(),
             group=group or train.group or DEFAULT_GROUP,
-            priority=None if options is None else options.priority,
-            policy=policy if options is None else policy_of(options, policy),
+            priority=own.priority,
+            policy=own.policy,
         )

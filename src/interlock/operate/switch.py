@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from interlock.errors import UnknownManifest
 from interlock.model.act import Permission
 from interlock.operate.act import Acting
+from interlock.operate.terms import terms_of
 from interlock.store.switch import ALL_TRAINS, Switches
 from interlock.trains.options import checked_duration
-from interlock.worker.activate import policy_of
 
 if TYPE_CHECKING:
     from interlock.operate.act import Act
@@ -59,14 +59,14 @@ class SwitchCommands(Acting):
         return await self._act(Permission.PAUSE, work)
 
     async def _trigger(self, act: Act, external_id: str, delay: timedelta) -> int | None:
-        switches, default = Switches(act.sql), self._means.policy
-        options = self._means.train_options(await switches.train_of(act.conn, external_id) or "")
+        switches = Switches(act.sql)
+        terms = await terms_of(act, self._means, await switches.train_of(act.conn, external_id) or "")
         return await switches.trigger(
             act.conn,
             external_id,
             delay=delay,
-            priority=None if options is None else options.priority,
-            policy=default if options is None else policy_of(options, default),
+            priority=terms.priority,
+            policy=terms.policy,
             now=act.now,
         )
 

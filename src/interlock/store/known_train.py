@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from interlock.model.execution import Policy
     from interlock.store.connection import Connection
     from interlock.store.sql import Catalog
+
+
+STATED = ("max_attempts", "retry_delay", "max_retry_delay", "retry_backoff", "timeout")
 
 
 class KnownTrain(NamedTuple):
@@ -17,6 +23,12 @@ class KnownTrain(NamedTuple):
     name: str
     group: str | None
     input_schema: dict[str, Any]
+    priority: int | None = None
+    stated: Mapping[str, Any] = {}
+
+    def policy(self, default: Policy) -> Policy:
+        """What the train says about trying again, else the default."""
+        return default._replace(**self.stated)
 
 
 class KnownTrains:
@@ -26,7 +38,11 @@ class KnownTrains:
     async def get(self, conn: Connection, name: str) -> KnownTrain | None:
         """The train of that name, or the one that had it before a rename."""
         row = await self._sql["known_train/get"].fetchrow(conn, name=name)
-        return None if row is None else KnownTrain(row["name"], row["group"], msgspec.json.decode(row["input_schema"]))
+        if row is None:
+            return None
+        stated = {name: row[name] for name in STATED if row[name] is not None}
+        schema = msgspec.json.decode(row["input_schema"])
+        return KnownTrain(row["name"], row["group"], schema, row["priority"], stated)
 
     async def names(self, conn: Connection) -> list[str]:
         return [row["name"] for row in await self._sql["known_train/names"].fetch(conn)]

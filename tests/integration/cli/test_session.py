@@ -138,7 +138,7 @@ def ran(console: Console, shop: str) -> None:
     assert (done["status"], done["output"], done["input"]) == ("completed", "hello 3! ", {"name": "3"})
     plain = console("enqueue", "-a", shop, "greet", "--input", '{"name": "Eve"}', "--wait", "--timeout", "20s")
     assert (plain.exit_code, plain.stdout) == (0, '"hello Eve! "\n')
-    failed = console("enqueue", "-a", shop, "fail", "--arg", "reason=no luck", "--wait", "--timeout", "20s", "--json")
+    failed = console("enqueue", "fail", "--arg", "reason=no luck", "--wait", "--timeout", "20s", "--json")
     assert (failed.exit_code, failed.data["status"]) == (1, "failed")
     assert "RuntimeError: no luck" in failed.stderr
     late = console("enqueue", "wait", "--wait", "--timeout", "200ms", "--json")

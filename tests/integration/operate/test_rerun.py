@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 
 import pytest
 
+from interlock import Backoff, Interlock
 from interlock.errors import InvalidInput, UnknownTrain, UnknownWork
 from interlock.model.lifecycle import ExecutionState
 
@@ -110,3 +112,23 @@ async def test_the_blocking_twins_do_the_same(app, yard, ends):
     await ends(run)
     assert await asyncio.to_thread(app.rerun, run)
     assert (await asyncio.to_thread(app.set_group, "default", priority=4)).before == {"priority": 0}
+
+
+async def test_work_queued_without_the_code_of_its_train_still_follows_its_policy(app, yard, migrated):
+    """Servers announce what a train says of its work, so that a console without the code does not overrule it."""
+    elsewhere = Interlock(migrated)
+    retry = Backoff(timedelta(seconds=7), factor=3.0, max_delay=timedelta(minutes=9))
+
+    @elsewhere.train(max_attempts=9, timeout=timedelta(seconds=11), priority=5, retry=retry)
+    def pack(n: int) -> None: ...
+
+    elsewhere.schedule("m", pack.bind(1))
+    async with elsewhere.running(["timers"]):
+        await app.commands.enqueue("pack", {"n": 1})
+        await app.atrigger("m")
+    for entry in await yard.queued():
+        assert (entry["max_attempts"], entry["priority"], entry["retry_backoff"]) == (9, 5, 3.0)
+        assert (entry["retry_delay"], entry["max_retry_delay"], entry["timeout"]) == (
+            timedelta(seconds=7), timedelta(minutes=9), timedelta(seconds=11),
+        )  # fmt: skip
+    assert len(await yard.queued()) == 2
