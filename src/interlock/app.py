@@ -37,6 +37,7 @@ from interlock.outbox.inbox import Inbox
 from interlock.outbox.open import open_drain, server_tags
 from interlock.outbox.retention import OutboxRetention
 from interlock.outbox.surface import Outbox
+from interlock.runtime.both_ways import BothWays
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
@@ -183,14 +184,15 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         """The blocking twin of `aservers`."""
         return portal.call(self.aservers, all=all)
 
-    @asynccontextmanager
-    async def running(
-        self, roles: Iterable[str] | None = None, *, probes: str | None = None
-    ) -> AsyncGenerator[Keeper, None]:
-        """Run as a server until the block ends, in these roles; by default in all of them.
+    def running(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> BothWays[Keeper]:
+        """Run as a server until the block ends, in these roles; by default in all of them. For `async with` and `with`.
 
         `probes` is where `/live`, `/ready` and `/startup` are answered: a port of the loopback, or ADDRESS:PORT.
         """
+        return BothWays(self._running(roles, probes))
+
+    @asynccontextmanager
+    async def _running(self, roles: Iterable[str] | None, probes: str | None) -> AsyncGenerator[Keeper, None]:
         try:
             supervisor, keeper = await self._server(roles, probes)
             await supervisor.start()

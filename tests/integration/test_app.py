@@ -63,6 +63,26 @@ def test_a_blocking_client_does_the_same(migrated):
     eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 10, "the end of every connection")
 
 
+def test_a_blocking_server_runs_work_until_its_block_ends(migrated):
+    app, _ = app_on(migrated)
+
+    @app.train
+    def double(number: int) -> int:
+        return 2 * number
+
+    with app.running():
+        assert double.enqueue(21).result(timeout=10) == 42
+    assert fetch_value(migrated, "SELECT array_agg(state) FROM interlock.server") == ["gone"]
+    eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 10, "the end of every connection")
+
+
+def test_a_blocking_server_ends_with_the_error_of_its_block(migrated):
+    app, _ = app_on(migrated)
+    with pytest.raises(ZeroDivisionError), app.running():
+        raise ZeroDivisionError
+    assert fetch_value(migrated, "SELECT array_agg(state) FROM interlock.server") == ["gone"]
+
+
 async def test_an_app_that_was_closed_can_be_opened_again(migrated):
     app, _ = app_on(migrated)
     for _ in range(2):
