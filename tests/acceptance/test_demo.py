@@ -1,4 +1,4 @@
-"""The demo shows servers come, die and be noticed, and leaves nothing behind however it is ended."""
+"""The demo shows a fleet at work, a loss and the recovery from it, and leaves nothing behind however it is ended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from interlock.embedded import EmbeddedServer
 from tests.harness import run_folder
 from tests.harness.waiting import eventually_blocking
 
@@ -52,48 +54,74 @@ def processes_of(home: Path) -> list[str]:
     return found
 
 
-def _summary(lines: list[str]) -> str:
-    return next(line for line in lines if "summary, from the database: " in line)
-
-
 def nothing_is_left(home: Path) -> None:
     eventually_blocking(lambda: not processes_of(home), 10, f"the end of every process of {home}")
     assert list(home.glob("demo-*")) == []
 
 
-def test_it_ends_by_itself_with_a_summary_from_the_database(demo, home):
-    process = demo("--seconds", "5")
-    assert process.wait_blocking(PATIENCE) == 0
-    lines = process.output("stdout").splitlines()
-    registered = int(_summary(lines).partition("servers registered ")[2].partition(",")[0])
-    assert registered == len({line.split("(")[1][:8] for line in lines if " (" in line}) > 0
-    assert process.output("stderr") == ""
-    nothing_is_left(home)
+COUNTS = {
+    "queued": "SELECT count(*) FROM interlock.work_queue",
+    "completed": "SELECT count(*) FROM interlock.execution WHERE state = 'completed'",
+    "retried": "SELECT count(*) FROM interlock.execution WHERE attempt > 1",
+    "dead_lettered": "SELECT count(*) FROM interlock.dead_letter",
+    "servers": "SELECT count(*) FROM interlock.server",
+    "servers_lost": "SELECT count(*) FROM interlock.server WHERE state = 'lost'",
+    "messages_delivered": "SELECT count(*) FROM interlock.outbox WHERE state = 'delivered'",
+}
 
 
-def test_a_program_can_read_the_summary(demo, home):
-    process = demo("--seconds", "3", "--json")
-    assert process.wait_blocking(PATIENCE) == 0
+async def test_its_numbers_are_those_of_the_database(demo, home):
+    process = demo("--seconds", "10", "--json", "--keep")
+    assert await process.wait(PATIENCE) == 0
     summary = json.loads(process.output("stdout"))
-    assert set(summary) == {
-        "servers registered",
-        "left in order",
-        "lost",
-        "seconds from last heartbeat to notice",
-    }
-    nothing_is_left(home)
+    (kept,) = home.glob("demo-*")
+    with EmbeddedServer(kept / "pg") as server:
+        conn = await asyncpg.connect(server.start())
+        found = {name: await conn.fetchval(question) for name, question in COUNTS.items()}
+        await conn.close()
+    assert {name: summary[name] for name in COUNTS} == found
+    assert (summary["servers"], summary["servers_lost"], summary["dead_lettered"]) == (4, 1, 1)
+    assert summary["recovered"] >= 1
+    assert summary["completed"] > 10
+    assert min(summary["retried"], summary["messages_delivered"], summary["timer_runs"]) > 0
+    assert summary["pickup_median"] < 0.5
+    assert summary["recovered_within"] < 15
+    assert process.output("stderr") == ""
+    assert "Fatal" not in "".join(log.read_text() for log in kept.glob("*.log"))
 
 
-def test_the_killed_server_is_noticed_and_replaced(demo, home):
+def test_a_viewer_sees_retries_a_dead_letter_and_the_recovery(demo, home):
     process = demo()
-    eventually_blocking(lambda: "starting server-2 anew" in process.output("stdout"), PATIENCE, "the loss of server-2")
-    assert "kill -9 server-2" in process.output("stdout").partition("starting server-2 anew")[0]
-    eventually_blocking(
-        lambda: process.output("stdout").count("server-2 (") >= 3, PATIENCE, "server-2 alive, lost, alive"
-    )
+    wanted = [
+        "again in 1.0 s",
+        "completed on server-",
+        "at attempt 2",
+        "dead letter 1 waits for a person",
+        "which was at work",
+        "is lost",
+        "queued again in its old place",
+        " anew",
+        "recovered from a lost server",
+    ]
+    for sentence in wanted:
+        eventually_blocking(lambda: sentence in process.output("stdout"), PATIENCE, sentence)  # noqa: B023  at once
+    said = process.output("stdout")
+    assert said.index("which was at work") < said.index("is lost") < said.index("recovered from a lost server")
     process.signal(signal.SIGINT)
     assert process.wait_blocking(PATIENCE) == 0
-    assert ", lost 0," not in _summary(process.output("stdout").splitlines())
+    assert "taken over from the killed server" in process.output("stdout")
+    nothing_is_left(home)
+
+
+def test_a_terminal_shows_a_picture_and_a_summary(demo, home, fleet, tmp_path):
+    """`script` lends it a terminal; the picture is drawn over and over."""
+    env = {"INTERLOCK_HOME": str(home), "TERM": "xterm"}
+    command = f"{sys.executable} -m interlock demo --seconds 2"
+    process = fleet.command("script", "-qec", command, str(tmp_path / "typescript"), env=env)
+    assert process.wait_blocking(PATIENCE) == 0
+    shown = (tmp_path / "typescript").read_text(errors="replace")
+    assert "summary, from the database" in shown
+    assert shown.count("heartbeat") > 2
     nothing_is_left(home)
 
 
@@ -103,7 +131,8 @@ def test_ctrl_c_ends_it_with_a_summary_and_nothing_left(demo, home, number):
     eventually_blocking(lambda: process.output("stdout").count("is alive") >= 3, PATIENCE, "three servers")
     process.signal(number)
     assert process.wait_blocking(PATIENCE) == 0
-    assert "summary, from the database: servers registered 3" in process.output("stdout")
+    assert "summary, from the database" in process.output("stdout")
+    assert "  3  servers registered" in process.output("stdout")
     assert "Traceback" not in process.output("stderr")
     nothing_is_left(home)
 

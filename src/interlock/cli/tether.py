@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def end_with_the_parent() -> None:
 
 
 def _watch() -> None:
-    while sys.stdin.buffer.read(1):
-        pass
+    # Not through sys.stdin: its lock, held by a thread that reads, would abort the interpreter when it ends.
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,125 @@
+"""The course of the demo: three servers start and work, one is killed while it works, a new one takes its name."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interlock.cli.demo.news import News
+from interlock.cli.demo.place import open_place
+from interlock.cli.demo.summary import DemoSummary
+from interlock.model.lifecycle import ServerState
+from interlock.store.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from interlock.app import Interlock
+    from interlock.cli.demo.fleet import Fleet
+    from interlock.cli.demo.view import View
+
+SERVERS = ("server-1", "server-2", "server-3")
+LOOK = 0.25
+KILL_AFTER = 5.0
+
+
+class Show:
+    def __init__(self, seconds: float | None, view: View) -> None:
+        self._life, self._view, self._news = seconds or float("inf"), view, News()
+        self._ready = time.monotonic()
+        self._running, self._over = False, asyncio.Event()
+        self._victim: str | None = None
+        self._replaced = False
+
+    async def watch(self, *, keep: bool) -> DemoSummary | None:
+        """The summary, or None when it was interrupted before anything ran."""
+        with self._ended_by_signals():
+            try:
+                async with open_place(self._view.say, keep=keep) as (app, fleet):
+                    self._running = True
+                    await self._run(app, fleet)
+                    return await self._summary(app)
+            except asyncio.CancelledError:
+                return None
+
+    @contextmanager
+    def _ended_by_signals(self) -> Iterator[None]:
+        """SIGTERM ends the demo as Ctrl-C does: with its cleanup, and with a summary if there is something to say."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def end() -> None:
+            if self._running:
+                self._over.set()
+            elif task is not None:
+                task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    async def _run(self, app: Interlock, fleet: Fleet) -> None:
+        self._view.say("the schema is applied; starting three servers")
+        self._ready = time.monotonic()
+        for name in SERVERS:
+            fleet.start(name)
+        try:
+            while self._shown() < self._life and not self._over.is_set():
+                fleet.check()
+                await self._look(app)
+                self._play(fleet)
+                await self._pause()
+        finally:
+            await asyncio.to_thread(fleet.end)
+
+    async def _look(self, app: Interlock) -> None:
+        database = await app.adatabase()
+        summary = Summary(database.sql)
+        servers = await app.aservers(all=True)
+        async with database.connection() as conn:
+            trains = await summary.trains(conn)
+            executions = await summary.executions(conn, self._news.from_id)
+        for sentence in (*self._news.of_servers(servers), *self._news.of_executions(executions)):
+            self._view.say(sentence)
+        self._view.draw(servers, trains)
+
+    def _play(self, fleet: Fleet) -> None:
+        """One that is at work dies without a goodbye, and a new one takes its name when the others have noticed."""
+        if self._victim is None:
+            self._victim = self._choose_victim()
+            if self._victim is not None:
+                self._view.say(f"kill -9 {self._victim}, which was at work: no goodbye, its lease has to run out")
+                fleet.kill(self._victim)
+        elif not self._replaced and ServerState.LOST in self._news.servers.values():
+            self._view.say(f"starting {self._victim} anew")
+            fleet.start(self._victim)
+            self._replaced = True
+
+    def _choose_victim(self) -> str | None:
+        """Somebody who runs something, once all are there and have been steady for long enough to judge each other."""
+        if len(self._news.servers) < len(SERVERS) or self._shown() < min(self._life / 3, KILL_AFTER):
+            return None
+        return max(self._news.running_on, key=self._news.running_on.__getitem__, default=None)
+
+    async def _pause(self) -> None:
+        left = max(0.0, min(LOOK, self._life - self._shown()))
+        try:
+            await asyncio.wait_for(self._over.wait(), left)
+        except TimeoutError:
+            return
+
+    async def _summary(self, app: Interlock) -> DemoSummary:
+        await self._look(app)
+        database = await app.adatabase()
+        async with database.connection() as conn:
+            return DemoSummary(await Summary(database.sql).totals(conn))
+
+    def _shown(self) -> float:
+        """Seconds since there was something to see: a slow start of the database takes nothing from the show."""
+        return time.monotonic() - self._ready
