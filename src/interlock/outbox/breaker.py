@@ -47,9 +47,10 @@ class Breakers:
 
     async def write(self) -> None:
         """Tell everybody what changed since the last time."""
-        changes, self._changes = self._changes, {}
-        for topic, opens in changes.items():
+        for topic, opens in tuple(self._changes.items()):
             await (self._open(topic) if opens else self._close(topic))
+            if self._changes.get(topic) is opens:
+                del self._changes[topic]
 
     def forget(self, topic: str) -> None:
         """The topic was claimed again, so somebody found that it may be tried."""

@@ -18,9 +18,9 @@ from uuid import uuid4
 from interlock.locks.deadline import clock
 from interlock.model.lifecycle import OutboxState
 from interlock.model.message import Answer, ClaimRequest, Settling
-from interlock.observe.events.outbox import MessagesClaimed, MessagesReleased
+from interlock.observe.events.outbox import MessagesClaimed, MessagesReleased, SettlingFailed
 from interlock.outbox.breaker import Breakers
-from interlock.outbox.emission import Emission
+from interlock.outbox.emission import STOPPING, Emission
 from interlock.outbox.held import Held
 from interlock.outbox.report import Report
 from interlock.outbox.routes import Routes
@@ -265,18 +265,27 @@ class Drain:
             self.wake()
 
     async def _give_back(self, rest: Sequence[Held], reason: str) -> None:
+        """What cannot be given back becomes due by itself when its claim runs out."""
         try:
             for ordered, group in groupby(rest, key=lambda held: held.lane is not None):
-                delay = IMMEDIATELY if ordered or reason == "the worker stops" else AGAIN
+                delay = IMMEDIATELY if ordered or reason == STOPPING else AGAIN
                 await self._store.release([held.reference for held in group], delay)
+        except Exception as error:  # noqa: BLE001  a runner outlives the database's absence
+            self._emit(SettlingFailed(error=error, waiting=len(rest)))
+        else:
+            self._emit(MessagesReleased(count=len(rest), reason=reason))
         finally:
             for held in rest:
                 self._leave(held)
-        self._emit(MessagesReleased(count=len(rest), reason=reason))
 
     async def _renew(self, held: Sequence[Held]) -> None:
+        """What is not renewed, for whatever reason, is not emitted."""
         asked, lease = clock(), self._settings.outbox_lease
-        renewed = await self._store.renew([each.reference for each in held], lease)
+        try:
+            renewed = await self._store.renew([each.reference for each in held], lease)
+        except Exception as error:  # noqa: BLE001  as above
+            self._emit(SettlingFailed(error=error, waiting=len(held)))
+            return
         for each in held:
             if each.id in renewed:
                 each.renewed(asked, lease)

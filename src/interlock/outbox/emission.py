@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Chain = Sequence[Held]
 
 
+STOPPING = "the worker stops"
+
+
 class Emission:
     """The messages of one emitter in this worker's hands that are not delivered yet."""
 
@@ -90,7 +93,7 @@ class Emission:
     async def _give_up(self) -> None:
         rest = [held for chain in self._chains for held in chain]
         self._chains.clear()
-        await self._drop(rest, "the worker stops")
+        await self._drop(rest, STOPPING)
 
     async def _deliver(self, chain: Chain) -> None:
         for place, held in enumerate(chain):
@@ -141,7 +144,6 @@ class Emission:
             answers = await call_batch(self.emitter, [held.claimed for held in batch])
             await failpoints.reach("outbox.after_emit")
         except asyncio.CancelledError:
-            answers = [INTERRUPTED] * len(batch)
             self._end_batch(batch, [settlement_of(held, self.emitter, INTERRUPTED) for held in batch])
             raise
         settlements = [settlement_of(held, self.emitter, answer) for held, answer in zip(batch, answers, strict=True)]
@@ -163,7 +165,7 @@ class Emission:
     async def _obstacle(self, held: Held, rest: Sequence[Held]) -> str | None:
         """Why this message must not be emitted now."""
         if self._stopped:
-            return "the worker stops"
+            return STOPPING
         if self._refuses(held.claimed.topic) and not held.claimed.probe:
             return "its topic fails"
         if held.lane_lost():

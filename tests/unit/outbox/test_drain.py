@@ -195,3 +195,44 @@ async def test_context_tells_key_redelivery_and_deadline():
     assert (context.idempotency_key, context.redelivery, context.attempt) == ("m", True, 1)
     assert 4 < context.deadline - time.monotonic() + 1 < 6.1
     assert context.remaining() <= timedelta(seconds=5)
+
+
+async def test_a_database_that_fails_to_renew_or_to_take_back_costs_no_room():
+    world = World(outbox_concurrency=1, outbox_lease=timedelta(seconds=0.3))
+
+    @world.emitter(timeout=timedelta(seconds=0.2))
+    async def send(message):
+        await asyncio.sleep(0.05)
+
+    async def fail(*_):
+        raise OSError("away")
+
+    world.store.renew = world.store.release = fail
+    world.publish(20)
+    drain = world.drain()
+    await drain.step()
+    assert drain.in_hand == 0
+    assert [emission.in_hand for emission in drain._emissions.values()] == [0]
+    assert "SettlingFailed" in {type(event).__name__ for event in world.events}
+    assert 0 < world.states().count("delivered") < 20
+
+
+async def test_a_breaker_that_cannot_be_written_is_written_later():
+    world = World(outbox_concurrency=1)
+
+    @world.emitter()
+    async def send(message):
+        raise ValueError("down")
+
+    async def fail(*_):
+        raise OSError("away")
+
+    world.publish(5)
+    drain = world.drain()
+    await drain.step()
+    whole, world.store.open_breaker = world.store.open_breaker, fail
+    with pytest.raises(OSError, match="away"):
+        await drain._breakers.write()
+    world.store.open_breaker = whole
+    await drain._breakers.write()
+    assert "t" in world.store.breakers
