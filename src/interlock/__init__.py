@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from interlock.app import Interlock
     from interlock.errors import AlreadyResolved, InterlockError, LeaseLost, LockServiceUnavailable, LockTaken
     from interlock.locks.lease import Lease
+    from interlock.model.act import Actor
     from interlock.model.exclusion import exclude
     from interlock.model.message import Dead, Delivered
     from interlock.model.outcome import Cancel, Retry, Snooze
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from interlock.worker.current import current_execution
 
 _EXPORTS = {
+    "Actor": "interlock.model.act",
     "AlreadyResolved": "interlock.errors",
     "Backoff": "interlock.trains.options",
     "Cancel": "interlock.model.outcome",
@@ -40,6 +42,7 @@ _EXPORTS = {
 }
 
 __all__ = [
+    "Actor",
     "AlreadyResolved",
     "Backoff",
     "Cancel",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from interlock.errors import UnknownDeadLetter, UnknownGroup, UnknownManifest, UnknownWork
 from interlock.model.act import Permission
+from interlock.model.lifecycle import ExecutionState
 from interlock.operate.arguments import known_train
 from interlock.store.known_train import KnownTrains
 from interlock.store.reading import Reading
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LINES = 50
+ACTIVE = frozenset({ExecutionState.PENDING, ExecutionState.IN_PROGRESS})
 
 
 class Views:
@@ -151,6 +153,8 @@ class Views:
         counted: bool = False,
     ) -> Page[ExecutionLine]:
         """The latest first."""
+        if state in ACTIVE:
+            active = True  # the few active ones have an index of their own
         return await self._read(
             lambda conn, reading: reading.executions(
                 conn,

@@ -1,0 +1,107 @@
+"""What destroys asks a person at a terminal first; the shell completes what exists and is never disturbed."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from tests.harness import databases
+from tests.integration.cli.conftest import clean_environment
+from tests.integration.cli.in_process import Console
+
+GROUP = "INSERT INTO interlock.manifest_group (name) VALUES ('etl'), ('east')"
+PAUSED = "SELECT coalesce((SELECT paused FROM interlock.train WHERE name = '*'), false)"
+
+
+@pytest.fixture
+def console(monkeypatch, capsys, tmp_path, migrated) -> Console:
+    found = Console(monkeypatch, capsys, tmp_path)
+    found.always = ["--dsn", migrated]
+    return found
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("answer", "exit_code", "paused"), [("y\n", 0, True), ("n\n", 1, False), ("", 1, False)])
+def test_a_person_at_a_terminal_is_asked_and_the_answer_counts(
+    monkeypatch, console, migrated, answer, exit_code, paused
+):
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    said = console("pause")
+    assert said.exit_code == exit_code
+    assert "pause all trains?" in said.stderr
+    assert databases.fetch_value(migrated, PAUSED) is paused
+
+
+def test_a_dry_run_asks_nobody(console, migrated):
+    assert console("pause", "--dry-run").stdout == "would pause all trains\n"
+    assert not databases.fetch_value(migrated, PAUSED)
+
+
+def test_on_a_real_terminal_the_question_stands_before_the_deed(tmp_path, migrated):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "interlock", "pause", "--dsn", migrated]
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=clean_environment(), cwd=tmp_path
+    )
+    os.close(theirs)
+    said = b""
+    while b"[y/N]" not in said:
+        said += os.read(ours, 1024)
+    assert not databases.fetch_value(migrated, PAUSED)
+    os.write(ours, b"y\n")
+    assert process.wait(30) == 0
+    os.close(ours)
+    assert databases.fetch_value(migrated, PAUSED)
+
+
+def completions(tmp_path, words: str, **env: str) -> tuple[list[str], str]:
+    """What the shell is offered for the last of these words."""
+    asked = {"_INTERLOCK_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", "from interlock.cli import main; main()"],
+        env=clean_environment() | asked | env,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return [line.removeprefix("plain,") for line in done.stdout.split()], done.stderr
+
+
+def test_the_shell_completes_names_from_the_database(tmp_path, migrated):
+    databases.execute(migrated, GROUP)
+    assert completions(tmp_path, "interlock groups set e", INTERLOCK_DSN=migrated) == (["east", "etl"], "")
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://127.0.0.1:1/nowhere", "nonsense"])
+def test_the_shell_is_not_disturbed_by_a_database_that_is_not_there(tmp_path, dsn):
+    assert completions(tmp_path, "interlock groups set e", INTERLOCK_DSN=dsn) == ([], "")
+
+
+def test_no_embedded_server_is_started_to_complete_a_word(tmp_path):
+    home = tmp_path / "home"
+    assert completions(tmp_path, "interlock groups set e", INTERLOCK_HOME=str(home)) == ([], "")
+    assert not home.exists()
+
+
+def test_the_tables_for_people_can_be_read(console):
+    assert "default" in console("groups", "list").stdout
+    for noun, words in {
+        "manifests": "no manifest fits",
+        "queue": "nothing waits",
+        "executions": "no execution fits",
+        "dead-letters": "nothing waits for a person",
+        "audit": "nobody did anything",
+    }.items():
+        said = console(noun, "list")
+        assert (said.exit_code, said.stdout, said.stderr) == (0, "", f"{words}\n")
