@@ -1,19 +1,20 @@
 from __future__ import annotations
 
-import asyncio
-import getpass
 import sys
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock.cli.choose import choose_app
-from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.acting import destructive
+from interlock.cli.client import with_app
+from interlock.cli.options import NounGroup, json_option
 from interlock.cli.output import show_json, show_table
 from interlock.errors import InvalidOption, UnknownLockHolder
+from interlock.model.act import ADMIN, Actor
 
 if TYPE_CHECKING:
+    from interlock.cli.acting import Intent
     from interlock.model.lease import Holder
 
 _COLUMNS = ("name", "slot", "owner", "of", "fence", "held for", "expires in")
@@ -30,7 +31,7 @@ def command() -> None:
 @click.pass_obj
 def list_holders(options: dict[str, Any], *, name: str | None, as_json: bool) -> None:
     """The slots that are held in the app's namespace, of one lock or of all."""
-    holders = asyncio.run(_holders(options, name))
+    holders = with_app(options, lambda app: app.locks.aholders(name))
     if as_json:
         show_json([_record(holder) for holder in holders])
     elif not holders:
@@ -42,25 +43,23 @@ def list_holders(options: dict[str, Any], *, name: str | None, as_json: bool) ->
 @command.command(name="release")
 @click.argument("name")
 @click.argument("slot", type=click.IntRange(min=0), default=0)
-@option("--actor", envvar="INTERLOCK_ACTOR", help="Who does it; default: the user of this terminal.")
-@option("--yes", envvar="INTERLOCK_YES", is_flag=True, help="Do not ask.")
-@option("--dry-run", envvar="INTERLOCK_DRY_RUN", is_flag=True, help="Only say what would be done.")
+@destructive
 @json_option
 @click.pass_obj
-def release_slot(
-    options: dict[str, Any], *, name: str, slot: int, actor: str | None, yes: bool, dry_run: bool, as_json: bool
-) -> None:
+def release_slot(options: dict[str, Any], *, name: str, slot: int, intent: Intent, as_json: bool) -> None:
     """Take a slot away from whoever holds it; its holder is told with its next renewal."""
-    holder = next((each for each in asyncio.run(_holders(options, name)) if each.slot == slot), None)
+    held = with_app(options, lambda app: app.locks.aholders(name))
+    holder = next((each for each in held if each.slot == slot), None)
+    if holder is not None and not intent.dry_run:
+        _confirm(holder, yes=intent.yes)
+        actor = Actor(intent.actor, ADMIN, "cli")
+        holder = with_app(options, lambda app: app.locks.aforce_release(name, slot, actor=actor, note=intent.note))
     if holder is None:
         raise UnknownLockHolder(name=f"{name} slot {slot}")
-    if not dry_run:
-        _confirm(holder, yes=yes)
-        holder = asyncio.run(_release(options, name, slot, actor or getpass.getuser()))
     if as_json:
-        show_json(None if holder is None else _record(holder))
-    elif holder is not None:
-        verb = "would take" if dry_run else "took"
+        show_json(intent.answer("release", name, holder=_record(holder)))
+    else:
+        verb = intent.words("took", "take")
         click.echo(f"{verb} slot {slot} of {name} from {holder.owner} (fence {holder.fence})")
 
 
@@ -70,18 +69,6 @@ def _confirm(holder: Holder, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
     click.confirm(f"{holder.owner} may still be at work in slot {holder.slot} of {holder.name}; take it?", abort=True)
-
-
-async def _holders(options: dict[str, Any], name: str | None) -> list[Holder]:
-    app = choose_app(options)
-    async with app:
-        return await app.locks.aholders(name)
-
-
-async def _release(options: dict[str, Any], name: str, slot: int, actor: str) -> Holder | None:
-    app = choose_app(options)
-    async with app:
-        return await app.locks.aforce_release(name, slot, actor=actor)
 
 
 def _cells(holder: Holder) -> tuple[Any, ...]:

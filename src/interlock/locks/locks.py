@@ -13,8 +13,10 @@ from interlock.locks.health import Health, HealthState
 from interlock.locks.hold import Hold
 from interlock.locks.keeper import LockKeeper
 from interlock.locks.options import checked_wish
+from interlock.model.act import Permission, actor_named
 from interlock.observe.events.lock import SlotForceReleased
 from interlock.runtime.portal import portal
+from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 
     from interlock.locks.acquire import Wish
     from interlock.locks.backend import Line, LockBackend
+    from interlock.locks.force_release import AuditedRelease
     from interlock.locks.lease import Lease, OnLost
     from interlock.locks.transaction import TransactionHolds
+    from interlock.model.act import Actor
     from interlock.model.lease import Holder, SlotInTransaction
     from interlock.observe.bus import Emit
 
@@ -43,11 +47,11 @@ class Locks:
         emit: Emit,
         ttl: timedelta = timedelta(seconds=30),
         server: Callable[[], UUID | None] = lambda: None,
-        audit: Callable[[Holder, str], Awaitable[None]] | None = None,
+        audited: AuditedRelease | None = None,
         transactions: TransactionHolds | None = None,
     ) -> None:
         self.owner, self.server_name, self.ttl = owner, server_name, ttl
-        self._open_backend, self._server, self._audit, self._emit = open_backend, server, audit, emit
+        self._open_backend, self._server, self._audited, self._emit = open_backend, server, audited, emit
         self._transactions = transactions
         self._backend: LockBackend | None = None
         self._keeper = LockKeeper(self._line, emit=emit)
@@ -128,18 +132,25 @@ class Locks:
         """The blocking twin of `aholders`."""
         return portal.call(self.aholders, name)
 
-    async def aforce_release(self, name: str, slot: int = 0, *, actor: str) -> Holder | None:
-        """Free a slot whoever holds it, and record who did so; the holder hears of it with its next renewal."""
-        freed = await (await self.abackend()).force_release(name, slot)
+    async def aforce_release(
+        self, name: str, slot: int = 0, *, actor: Actor | str, note: str | None = None
+    ) -> Holder | None:
+        """Free a slot whoever holds it, with a row in the audit; the holder hears of it with its next renewal."""
+        by = actor_named(actor)
+        by.require(Permission.CANCEL)
+        checked_name("actor", by.name)
+        backend = await self.abackend()
+        if self._audited is None:
+            freed = await backend.force_release(name, slot)
+        else:
+            freed = await self._audited(backend, name, slot, actor=by, note=note)
         if freed is not None:
-            self._emit(SlotForceReleased(name=name, slot=slot, fence=freed.fence, owner=freed.owner, actor=actor))
-            if self._audit is not None:
-                await self._audit(freed, actor)
+            self._emit(SlotForceReleased(name=name, slot=slot, fence=freed.fence, owner=freed.owner, actor=by.name))
         return freed
 
-    def force_release(self, name: str, slot: int = 0, *, actor: str) -> Holder | None:
+    def force_release(self, name: str, slot: int = 0, *, actor: Actor | str, note: str | None = None) -> Holder | None:
         """The blocking twin of `aforce_release`."""
-        return portal.call(self.aforce_release, name, slot, actor=actor)
+        return portal.call(self.aforce_release, name, slot, actor=actor, note=note)
 
     async def ahealth(self) -> Health:
         """Take and give back a slot of this server's own name: peers that check themselves are not in the way."""

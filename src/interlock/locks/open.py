@@ -6,6 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, assert_never
 
+from interlock.locks.force_release import AuditedRelease
 from interlock.locks.locks import Locks
 from interlock.locks.memory import MemoryLocks
 from interlock.locks.options import checked_namespace
@@ -47,6 +48,7 @@ def open_locks(
         emit=emit,
         ttl=settings.lock_ttl,
         server=server,
+        audited=AuditedRelease(database, namespace, rows=settings.lock_backend == "postgres"),
         transactions=TransactionHolds(settings, namespace, database),
     )
 

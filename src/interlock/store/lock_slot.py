@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlock.errors import DatabaseUnavailable, LockServiceUnavailable
@@ -24,6 +25,7 @@ class Missing:
 
 
 MISSING = Missing()
+_NOBODY = Peers()
 
 
 class LockSlots:
@@ -38,7 +40,7 @@ class LockSlots:
         if row["slot"] is None and row["known"] < request.slots:
             await self.prepare(conn, request.name, request.slots)
             row = await self._try(conn, request)
-        return _answer(row)
+        return _answer(row, await self._peers(conn, request, row))
 
     async def prepare(self, conn: Connection, name: str, slots: int) -> None:
         await self._sql["lock_slot/prepare"].execute(conn, namespace=self._namespace, name=name, slots=slots)
@@ -82,6 +84,17 @@ class LockSlots:
         """Delete rows that nobody has held for long, of every namespace."""
         return len(await self._sql["lock_slot/forget"].fetch(conn, older_than=older_than, limit=limit))
 
+    async def _peers(self, conn: Connection, request: SlotRequest, row: Record) -> Peers:
+        """Who takes the name for another number of slots is asked for only when somebody does: hardly ever."""
+        if not row["holders"]:
+            return _NOBODY
+        peers = Peers(holders=row["holders"], narrowest=row["narrowest"], widest=row["widest"])
+        if peers.disagreeing(request.slots) is None:
+            return peers
+        owners = {holder.slots: holder.owner for holder in await self.list(conn, request.name)}
+        narrowest_by, widest_by = (owners.get(number) for number in (row["narrowest"], row["widest"]))
+        return replace(peers, narrowest_by=narrowest_by, widest_by=widest_by)
+
     async def _try(self, conn: Connection, request: SlotRequest) -> Record:
         row = await self._sql["lock_slot/acquire"].fetchrow(
             conn,
@@ -122,14 +135,7 @@ class lock_service:  # noqa: N801  it is used like the functions of contextlib
             raise LockServiceUnavailable(where=self._where, reason=str(error) or "no answer in time") from error
 
 
-def _answer(row: Record) -> Grant | Refusal:
-    peers = Peers(
-        holders=row["holders"],
-        narrowest=row["narrowest"],
-        narrowest_by=row["narrowest_by"],
-        widest=row["widest"],
-        widest_by=row["widest_by"],
-    )
+def _answer(row: Record, peers: Peers) -> Grant | Refusal:
     if row["slot"] is None:
         return Refusal(peers=peers, free_in=row["free_in"])
     return Grant(

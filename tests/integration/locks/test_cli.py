@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import asyncpg
 import pytest
 from click.testing import CliRunner
 
@@ -35,6 +36,16 @@ def held(app: Interlock, name: str) -> None:
     databases.run_blocking(hold())
 
 
+def acts(dsn: str) -> list[tuple]:
+    async def read() -> list[tuple]:
+        conn = await asyncpg.connect(dsn)
+        rows = await conn.fetch("SELECT actor, via, action, target, note FROM interlock.audit")
+        await conn.close()
+        return [tuple(row.values()) for row in rows]
+
+    return databases.run_blocking(read())
+
+
 def test_held_slots_are_listed_for_people_and_for_programs(app, call):
     assert call(locks, "list").exit_code == 0
     held(app, "report")
@@ -45,13 +56,15 @@ def test_held_slots_are_listed_for_people_and_for_programs(app, call):
     assert json.loads(call(locks, "list", "other", "--json").stdout) == []
 
 
-def test_a_slot_is_taken_away_only_when_somebody_says_yes(app, call):
+def test_a_slot_is_taken_away_only_when_somebody_says_yes_and_the_audit_tells_of_it(app, call, migrated):
     held(app, "report")
     slot = str(json.loads(call(locks, "list", "--json").stdout)[0]["slot"])
     refused = call(locks, "release", "report", slot)
     assert isinstance(refused.exception, InvalidOption)
     assert "would take" in call(locks, "release", "report", slot, "--dry-run").stdout
-    assert "took slot" in call(locks, "release", "report", slot, "--yes", "--actor", "ada").stdout
+    assert len(json.loads(call(locks, "list", "--json").stdout)) == 1
+    assert "took slot" in call(locks, "release", "report", slot, "--yes", "--actor", "ada", "--note", "hangs").stdout
+    assert acts(migrated) == [("ada", "cli", "release", "report", "hangs")]
     assert json.loads(call(locks, "list", "--json").stdout) == []
     assert isinstance(call(locks, "release", "report", slot, "--yes").exception, UnknownLockHolder)
 

@@ -23,14 +23,14 @@ async def check(locks_of_servers, rounds: int) -> Counter[HealthState]:
     return Counter(state for states in answers for state in states)
 
 
-async def test_checks_of_many_servers_at_once_report_no_trouble(backend, open_locks):
-    servers = [open_locks(backend, f"server-{number}") for number in range(SERVERS)]
+async def test_checks_of_many_servers_at_once_report_no_trouble(open_backend, open_locks):
+    servers = [open_locks(open_backend(), f"server-{number}") for number in range(SERVERS)]
     assert await check(servers, 5) == {HealthState.HEALTHY: 5 * SERVERS}
 
 
 @pytest.mark.slow
-async def test_a_thousand_checks_of_many_servers_at_once_report_no_trouble(backend, open_locks):
-    servers = [open_locks(backend, f"server-{number}") for number in range(SERVERS)]
+async def test_a_thousand_checks_of_many_servers_at_once_report_no_trouble(open_backend, open_locks):
+    servers = [open_locks(open_backend(), f"server-{number}") for number in range(SERVERS)]
     assert await check(servers, 1000) == {HealthState.HEALTHY: 1000 * SERVERS}
 
 

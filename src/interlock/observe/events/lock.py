@@ -75,7 +75,7 @@ class SlotHeldLong(LockEvent):
 
 @event
 class SlotForceReleased(LockEvent):
-    """The audit of an operator's act."""
+    """An operator's act; the audit keeps it too."""
 
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "slot {slot} of {name} was taken from {owner} (fence {fence}) by {actor}"
