@@ -121,23 +121,3 @@ def test_a_blocking_connection_holds_too(migrated):
     from interlock.runtime.portal import portal
 
     portal.close()
-
-
-@pytest.mark.parametrize("commits", [True, False])
-async def test_a_hold_and_an_enqueue_share_the_fate_of_one_transaction(migrated, conn, commits):
-    app = Interlock(migrated)
-
-    @app.train
-    async def greet(name: str) -> str:
-        return name
-
-    async with app:
-        transaction = conn.transaction()
-        await transaction.start()
-        held = await app.locks.ahold_in(conn, "import")
-        await greet.using(conn).aenqueue("Ada")
-        assert await app.locks.atry_hold("import") is None
-        await (transaction.commit() if commits else transaction.rollback())
-        assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == int(commits)
-        async with app.locks.hold("import") as lease:
-            assert lease.fence > held.fence
