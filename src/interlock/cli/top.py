@@ -11,7 +11,7 @@ import click
 from interlock.cli.choose import choose_app
 from interlock.cli.options import AppCommand, json_option, option
 from interlock.cli.top_screen import choose_screen
-from interlock.errors import DatabaseUnavailable
+from interlock.store.fault import is_passing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,9 @@ async def _look(app: Interlock, screen: Screen) -> None:
     """A database that is away for a while does not end the watch."""
     try:
         screen.show(await app.agauges())
-    except (DatabaseUnavailable, OSError) as error:
+    except Exception as error:
+        if not is_passing(error):
+            raise
         screen.fail(str(error))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -31,6 +32,13 @@ ARGUMENTS = {
     "holders": {"group_id": 1, "most": 1000, "limit": 5},
 }
 
+WATCHED = {
+    "gauges": {"most": 10_000, "window": timedelta(minutes=1), "now": None},
+    "running": {"now": None},
+    "groups": {},
+    "orphans": {"most": 10_000},
+}
+
 
 @pytest.fixture
 async def filled(station):
@@ -45,6 +53,16 @@ async def test_no_statement_reads_a_large_table_whole(filled, name):
     plan = json.loads(await filled.conn.fetchval(f"EXPLAIN (FORMAT JSON) {statement.asyncpg}", *values))
     assert [node for node in nodes(plan[0]["Plan"]) if node.get("Node Type") == "Seq Scan"
             and node["Relation Name"] in LARGE] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(WATCHED))
+async def test_what_is_looked_at_every_second_reads_no_history(filled, name):
+    statement = Catalog("interlock")[f"doctor/{name}"]
+    analyzed = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.asyncpg}"
+    plan = json.loads(await filled.conn.fetchval(analyzed, *statement.arguments(WATCHED[name])))
+    executions = [node for node in nodes(plan[0]["Plan"]) if node.get("Relation Name") == "execution"]
+    assert executions
+    assert [node["Node Type"] for node in executions if node["Node Type"] == "Seq Scan"] == []
 
 
 async def test_counting_who_comes_first_reads_no_lane_beyond_the_limit(filled):

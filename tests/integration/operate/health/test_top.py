@@ -140,3 +140,18 @@ def test_a_signal_ends_it_as_well_and_restores_the_terminal(terminal, number):
 def test_a_missing_schema_and_a_missing_database_end_it_at_once(interlock, database):
     assert interlock("top", "--dsn", database).returncode == 4
     assert interlock("top", "--dsn", "postgresql://127.0.0.1:1/x").returncode == 1
+
+
+def test_it_outlives_an_outage_of_the_database(own_postgres, fleet, interlock):
+    assert interlock("schema", "apply", "--dsn", own_postgres.dsn).returncode == 0
+    command = [sys.executable, "-m", "interlock", "top", "--interval", "0.1", "--dsn", own_postgres.dsn]
+    watching = fleet.command(*command, env=clean_environment())
+    eventually_blocking(lambda: "ready 0" in watching.output("stdout"), 30)
+    own_postgres.stop("immediate")
+    eventually_blocking(lambda: watching.output("stderr"), 30)
+    seen = len(watching.output("stdout"))
+    own_postgres.start()
+    eventually_blocking(lambda: len(watching.output("stdout")) > seen, 30)
+    watching.terminate()
+    assert watching.wait_blocking() == 0
+    assert "Traceback" not in watching.output("stderr")

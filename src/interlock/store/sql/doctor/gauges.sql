@@ -1,4 +1,19 @@
--- How much waits, runs and ended lately, for people who watch. Every count is a range of an index and stops at the limit.
+-- How much waits, runs and ended lately, for people who watch. Every count is a range of an index and stops at the limit;
+-- what ended is found train by train, one probe each, because the index begins with the train.
+with recursive known as (
+    (select e.train from /*schema*/execution e where e.ended_at is not null order by e.train limit 1)
+    union all
+    select following.train
+    from known
+    cross join lateral (
+        select e.train
+        from /*schema*/execution e
+        where e.ended_at is not null
+          and e.train > known.train
+        order by e.train
+        limit 1
+    ) following
+)
 select coalesce(:now::timestamptz, statement_timestamp()) as now,
        (
            select count(*)
@@ -34,12 +49,14 @@ left join lateral (
     select count(*) filter (where e.state = 'completed') as completed,
            count(*) filter (where e.state = 'failed') as failed,
            count(*) filter (where e.state not in ('completed', 'failed')) as other
-    from (
+    from known
+    cross join lateral (
         select x.state
         from /*schema*/execution x
-        where x.ended_at > coalesce(:now::timestamptz, statement_timestamp()) - :window::interval
+        where x.train = known.train
           and x.ended_at is not null
-        order by x.ended_at desc
+          and x.ended_at > coalesce(:now::timestamptz, statement_timestamp()) - :window::interval
+        order by x.train, x.ended_at
         limit :most::integer
     ) e
 ) ended on true

@@ -30,6 +30,7 @@ cross join lateral (
     from (
         select from /*schema*/work_queue w
         where w.state = 'queued' and w.ready and w.group_id = lane.group_id and w.train = lane.train
+        order by w.priority desc, w.created_at, w.id
         limit :most::integer
     ) counted
 ) waiting
