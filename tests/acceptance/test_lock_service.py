@@ -8,9 +8,11 @@ import signal
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from interlock import Interlock, LeaseLost, LockServiceUnavailable
+from interlock.locks.keeper import LockKeeper
 from interlock.observe.events import SlotLost, SlotRenewalFailed
 from tests.harness import databases
 from tests.harness.schema import apply_schema
@@ -37,6 +39,11 @@ class Watched:
     async def renewed(self, lease) -> None:
         """A full lease was granted after this call began."""
         await eventually(lambda: lease.remaining() > TTL * 0.9, 10, "a renewal")
+
+    async def renewed_once(self, lease) -> None:
+        """The keeper has spoken with the service."""
+        answered = lease._answered
+        await eventually(lambda: lease._answered > answered, 10, "the first renewal")
 
     async def lost(self) -> int:
         """Hold until the lease is lost; answers the fence."""
@@ -80,6 +87,42 @@ async def postgres(own_postgres):
     await app.aclose()
 
 
+@pytest.fixture
+def unkept(monkeypatch) -> None:
+    """The guard switched off: nobody renews."""
+    monkeypatch.setattr(LockKeeper, "keep", lambda *_: None)
+
+
+@pytest.fixture
+def impatient(monkeypatch) -> None:
+    """The guard switched off: a renewal is tried once."""
+    failed = LockKeeper._failed
+
+    async def give_up(keeper, due, error) -> None:
+        await failed(keeper, due, error)
+        for each in due:
+            keeper._lose(each, "gave up")
+
+    monkeypatch.setattr(LockKeeper, "_failed", give_up)
+
+
+@pytest.fixture
+def credulous(monkeypatch) -> None:
+    """The guard switched off: a lease is believed in until the lock service says otherwise."""
+    monkeypatch.setattr("interlock.locks.lease.deadline", lambda asked, _: asked + 3600)
+    monkeypatch.setattr(LockKeeper, "keep", lambda *_: None)
+
+
+@pytest.fixture
+def unconnected(monkeypatch) -> None:
+    """The guard switched off: a line that broke is used on."""
+
+    async def hold_the_line(_) -> None:
+        """As one does who does not know that the other end is gone."""
+
+    monkeypatch.setattr(LockKeeper, "_hang_up", hold_the_line)
+
+
 def stand_still(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
 
@@ -96,6 +139,13 @@ async def test_a_pause_of_redis_shorter_than_the_lease_loses_nothing(redis, own_
     assert redis.said(SlotLost) == 0
 
 
+async def test_control_without_renewals_a_short_pause_of_redis_loses_the_lease(redis, own_valkey, unkept):
+    lease = await redis.locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 500)} ALL")
+    await eventually(lambda: lease.lost, 10, "the loss")
+    await lease.arelease()
+
+
 async def test_a_pause_of_redis_longer_than_the_lease_loses_it(redis, own_valkey):
     holding = asyncio.create_task(redis.lost())
     await eventually(lambda: redis.events, 10, "the hold")
@@ -103,6 +153,15 @@ async def test_a_pause_of_redis_longer_than_the_lease_loses_it(redis, own_valkey
     fence = await holding
     assert redis.said(SlotLost) == 1
     assert await next_fence(redis.locks) > fence
+
+
+async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_its_lease_through_a_long_pause(
+    redis, own_valkey, credulous
+):
+    async with redis.locks.hold("x", ttl=TTL, on_lost="mark") as lease:
+        ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 2000)} ALL")
+        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        lease.ensure()
 
 
 async def test_a_redis_stopped_for_less_than_the_lease_loses_nothing(redis, own_valkey):
@@ -114,6 +173,33 @@ async def test_a_redis_stopped_for_less_than_the_lease_loses_nothing(redis, own_
             go_on(own_valkey.pid)
         await redis.renewed(lease)
     assert redis.said(SlotLost) == 0
+
+
+async def test_control_a_keeper_that_gives_up_at_the_first_failure_loses_a_lease_it_could_have_saved(
+    redis, own_valkey, impatient
+):
+    lease = await redis.locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    stand_still(own_valkey.pid)
+    try:
+        await redis.failed_renewal()
+    finally:
+        go_on(own_valkey.pid)
+    await eventually(lambda: redis.said(SlotLost), 10, "the loss")
+    assert lease.lost
+    await lease.arelease()
+
+
+async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_lease_of_a_stopped_redis(
+    redis, own_valkey, credulous
+):
+    lease = await redis.locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    stand_still(own_valkey.pid)
+    try:
+        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        lease.ensure()
+    finally:
+        go_on(own_valkey.pid)
+        lease.abandon()
 
 
 async def test_a_redis_stopped_for_longer_than_the_lease_loses_it(redis, own_valkey):
@@ -168,6 +254,29 @@ async def test_a_restart_of_postgresql_loses_no_lease(postgres, own_postgres):
         await lease.aextend(TTL)
         await postgres.renewed(lease)
     assert postgres.said(SlotLost) == 0
+
+
+async def test_control_a_keeper_that_does_not_connect_anew_loses_its_lease_in_a_restart_of_postgresql(
+    postgres, own_postgres, unconnected
+):
+    lease = await postgres.locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    await postgres.renewed_once(lease)
+    await asyncio.to_thread(own_postgres.restart)
+    await eventually(lambda: postgres.said(SlotLost), 20, "the loss")
+    lease.abandon()
+
+
+async def test_control_slots_in_a_table_that_is_not_durable_are_given_away_after_a_power_cut(postgres, own_postgres):
+    conn = await asyncpg.connect(own_postgres.dsn)
+    await conn.execute("ALTER TABLE interlock.lock_slot SET UNLOGGED")
+    await conn.close()
+    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=30), on_lost="mark")
+    await asyncio.to_thread(own_postgres.restart, "immediate")
+    other = Interlock(own_postgres.dsn)
+    assert await other.locks.atry_hold("x") is not None
+    assert not lease.lost
+    await other.aclose()
+    lease.abandon()
 
 
 async def test_a_power_cut_of_postgresql_does_not_forget_who_holds(postgres, own_postgres):
