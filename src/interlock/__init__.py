@@ -15,23 +15,29 @@ if TYPE_CHECKING:
     from interlock.model.outcome import Cancel, Retry, Snooze
     from interlock.model.schedule import cron, every, once
     from interlock.outbox.publish import Draft
+    from interlock.trains.finished import FinishedRun
     from interlock.trains.options import Backoff
     from interlock.worker.current import current_execution
+    from interlock.worker.extensions import CallNext
+    from interlock.worker.resource import Resource
 
 _EXPORTS = {
     "Actor": "interlock.model.act",
     "AlreadyResolved": "interlock.errors",
     "Backoff": "interlock.trains.options",
+    "CallNext": "interlock.worker.extensions",
     "Cancel": "interlock.model.outcome",
     "Dead": "interlock.model.message",
     "Delivered": "interlock.model.message",
     "Draft": "interlock.outbox.publish",
+    "FinishedRun": "interlock.trains.finished",
     "Interlock": "interlock.app",
     "InterlockError": "interlock.errors",
     "Lease": "interlock.locks.lease",
     "LeaseLost": "interlock.errors",
     "LockServiceUnavailable": "interlock.errors",
     "LockTaken": "interlock.errors",
+    "Resource": "interlock.worker.resource",
     "Retry": "interlock.model.outcome",
     "Snooze": "interlock.model.outcome",
     "cron": "interlock.model.schedule",
@@ -45,16 +51,19 @@ __all__ = [
     "Actor",
     "AlreadyResolved",
     "Backoff",
+    "CallNext",
     "Cancel",
     "Dead",
     "Delivered",
     "Draft",
+    "FinishedRun",
     "Interlock",
     "InterlockError",
     "Lease",
     "LeaseLost",
     "LockServiceUnavailable",
     "LockTaken",
+    "Resource",
     "Retry",
     "Snooze",
     "cron",

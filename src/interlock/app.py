@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -15,6 +16,7 @@ from interlock.dispatch.component import DispatchComponent
 from interlock.dispatch.dispatcher import JobDispatcher
 from interlock.dispatch.gateway import WorkGateway
 from interlock.dispatch.room import NoHands
+from interlock.dispatch.submitters.inline import InlineSubmitter
 from interlock.dispatch.submitters.postgres import PostgresSubmitter
 from interlock.dispatch.surface import EnqueueingApp
 from interlock.errors import UnknownTrain
@@ -59,13 +61,18 @@ from interlock.trains.registry import Registry
 from interlock.upkeep.retention import Retention
 from interlock.upkeep.sweep import Sweep
 from interlock.worker.activate import Activator
+from interlock.worker.extensions import Extensions
+from interlock.worker.hooks import Hooks
+from interlock.worker.lifespan import LifespanComponent
 from interlock.worker.recover import Recovery
 from interlock.worker.slots import Slots
+from interlock.worker.surface import ExtendedApp
 from interlock.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 
+    from interlock.dispatch.submitters.protocol import LocalSubmitter
     from interlock.embedded import EmbeddedServer
     from interlock.model.server import ServerProfile, ServerRow
     from interlock.observe.bus import Emit
@@ -76,7 +83,7 @@ if TYPE_CHECKING:
     from interlock.trains.options import TrainOptions
 
 
-class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedApp):
+class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingApp, ExaminedApp):
     """One app: what it is called, where its database is, and what its servers run.
 
     The database is the `dsn` argument, else INTERLOCK_DSN, else DATABASE_URL, else an embedded PostgreSQL of this
@@ -90,6 +97,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         self.events = Bus()
         self.clock: Clock = DatabaseClock()
         self.trains = Registry()
+        self.extensions = Extensions()
         self.declarations = Declarations(
             self.trains, self.settings.manifests, max_input_bytes=self.settings.dispatch.max_input_bytes
         )
@@ -227,6 +235,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         """From here on nothing is declared any more; the keeper is not started yet."""
         chosen = checked_roles(roles)
         self.trains.freeze()
+        self.extensions.freeze()
         self.declarations.freeze()
         self.timers.freeze()
         self.outbox.emitters.freeze()
@@ -253,20 +262,26 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         return Supervisor(components, emit=self.events.emit, shutdown_timeout=self.settings.runtime.shutdown_timeout)
 
     @asynccontextmanager
-    async def stepping(self, clock: Clock) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
+    async def stepping(
+        self, clock: Clock, *, inline: bool = False
+    ) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
         """Be a server in which nothing runs by itself: answers the tick of each role; see `interlock.testing`."""
         self.clock = clock
         try:
             database, keeper = await self._register_as(None)
-            supervisor = self._supervise([keeper, self._seeding_component(database, keeper)])
+            hooks = self._hooks()
+            seeding, resources = self._seeding_component(database, keeper), self._resources(hooks)
+            supervisor = self._supervise([keeper, seeding, *resources])
             notifier = Notifier(database, emit=self.events.emit)
-            worker = self._worker(database, keeper, notifier)
-            dispatcher = self._dispatcher(database, keeper, worker, notifier.notify)
+            worker = self._worker(database, keeper, notifier, hooks)
+            work = partial(_work_and_tell, worker, hooks)
+            local = InlineSubmitter(work) if inline else None
+            dispatcher = self._dispatcher(database, keeper, worker, notifier.notify, local)
             drain = self._drain(database, keeper)
             await supervisor.start()
             try:
-                steps = {"dispatch": dispatcher.tick, "worker": worker.step, "outbox": drain.step}
-                yield {**self._ticks(database, keeper), **steps}
+                steps = {**self._ticks(database, keeper)}
+                yield {**steps, "dispatch": dispatcher.tick, "worker": work, "outbox": drain.step}
             finally:
                 await drain.close()
                 await drain.abandon()
@@ -390,7 +405,16 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         settings = self.settings.worker
         return Slots(self.trains, slots=settings.worker_slots, tags=settings.worker_tags)
 
-    def _worker(self, database: Database, keeper: Keeper, notifier: Notifier, hub: NoticeHub | None = None) -> Worker:
+    def _hooks(self) -> Hooks:
+        return Hooks(self.extensions, self.trains, emit=self.events.emit)
+
+    def _resources(self, hooks: Hooks) -> Sequence[Component]:
+        wanted = self.extensions.resources or hooks.hear_success or hooks.hear_failure
+        return [LifespanComponent(self.extensions.resources, hooks)] if wanted else []
+
+    def _worker(
+        self, database: Database, keeper: Keeper, notifier: Notifier, hooks: Hooks, hub: NoticeHub | None = None
+    ) -> Worker:
         boost, policy = self.settings.manifests.dependent_priority_boost, self._default_policy()
         worker = Worker(
             database,
@@ -403,6 +427,8 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             emit=self.events.emit,
             notify=notifier.notify,
             watched=self.events.watched,
+            extensions=self.extensions,
+            hooks=hooks,
         )
         keeper.on_lost(worker.lost)
         if hub is not None:
@@ -417,7 +443,8 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         roles = keeper.profile.roles
         if Role.WORKER not in roles and Role.DISPATCH not in roles:
             return []
-        worker = self._worker(database, keeper, notifier, hub) if Role.WORKER in roles else None
+        hooks = self._hooks()
+        worker = self._worker(database, keeper, notifier, hooks, hub) if Role.WORKER in roles else None
         dispatcher = self._dispatcher(database, keeper, worker, notifier.notify)
         dispatch = DispatchComponent(dispatcher, emit=self.events.emit, notify=notifier.notify)
         hub.subscribe("work", lambda _: dispatch.wake())
@@ -425,10 +452,15 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         if worker is None:
             return [dispatch]
         worker.on_freed(dispatch.freed)
-        return [worker, dispatch]
+        return [*self._resources(hooks), worker, dispatch]
 
     def _dispatcher(
-        self, database: Database, keeper: Keeper, worker: Worker | None, notify: Callable[[str], None]
+        self,
+        database: Database,
+        keeper: Keeper,
+        worker: Worker | None,
+        notify: Callable[[str], None],
+        local: LocalSubmitter | None = None,
     ) -> JobDispatcher:
         hands = NoHands() if worker is None else worker.slots
         wake = (lambda: None) if worker is None else worker.wake
@@ -436,7 +468,7 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
             database,
             self.settings.dispatch,
             hands=hands,
-            local=PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
+            local=local or PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
             server=lambda: keeper.server,
             emit=self.events.emit,
             clock=self.clock,
@@ -504,6 +536,13 @@ class Interlock(DeclaringApp, EnqueueingApp, TimingApp, OperatingApp, ExaminedAp
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
         self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
         return dsn
+
+
+async def _work_and_tell(worker: Worker, hooks: Hooks) -> int:
+    """One step of a worker, after which everybody has heard of what ended in it."""
+    ended = await worker.step()
+    await hooks.finished()
+    return ended
 
 
 def _no_probes(_keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:

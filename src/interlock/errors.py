@@ -24,7 +24,8 @@ InterlockError
 │   ├── ResultBeforeCommit
 │   ├── SyncCallInEventLoop
 │   ├── NothingDeclares
-│   └── NotInTrain
+│   ├── NotInTrain
+│   └── ResourceNotOpen
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
 │   ├── UnknownManifest
@@ -333,6 +334,17 @@ class NothingDeclares(UsageError):
 class NotInTrain(UsageError):
     def __str__(self) -> str:
         return "no train runs here; current_execution() is for code that a worker runs, a plain call has no execution"
+
+
+@dataclass(kw_only=True, eq=False)
+class ResourceNotOpen(UsageError):
+    name: str
+
+    def __str__(self) -> str:
+        return (
+            f"the resource {self.name!r} is not open here; a worker opens it for its trains and hooks, other code does "
+            f"with `async with {self.name}.opened()`"
+        )
 
 
 @dataclass(kw_only=True, eq=False)

@@ -71,14 +71,17 @@ class Stepper:
 
 
 @asynccontextmanager
-async def stepper(app: Interlock, *, start: datetime | None = None) -> AsyncGenerator[Stepper, None]:
+async def stepper(
+    app: Interlock, *, start: datetime | None = None, inline: bool = False
+) -> AsyncGenerator[Stepper, None]:
     """A registered server of the app, its declarations seeded, in which nothing runs by itself.
 
-    Time stands still at `start`, by default the present. The app is closed at the end of the block.
+    Time stands still at `start`, by default the present. With `inline` what a tick of `dispatch` hands over has run
+    when the tick ends. The app is closed at the end of the block.
     """
     database = await app.adatabase()
     clock = FakeClock(start if start is not None else await _present(database))
-    async with app.stepping(clock) as ticks:
+    async with app.stepping(clock, inline=inline) as ticks:
         yield Stepper(clock, ticks, database)
 
 

@@ -48,10 +48,12 @@ class Executions:
         rows = await self._sql["execution/complete"].fetch(conn, ids=ids, tokens=tokens, outputs=outputs, now=now)
         return [row[0] for row in rows]
 
-    async def states(self, conn: Connection, ids: list[int], tokens: list[UUID]) -> list[tuple[int, ExecutionState]]:
-        """The states of those executions that were last claimed with these tokens."""
+    async def outcomes(
+        self, conn: Connection, ids: list[int], tokens: list[UUID]
+    ) -> dict[int, tuple[ExecutionState, str | None]]:
+        """State and failure of those executions that were last claimed with these tokens."""
         rows = await self._sql["execution/outcomes"].fetch(conn, ids=ids, tokens=tokens)
-        return [(row["id"], ExecutionState(row["state"])) for row in rows]
+        return {row["id"]: (ExecutionState(row["state"]), row["failure"]) for row in rows}
 
     async def unblock(self, conn: Connection, manifest_ids: Collection[int], *, now: datetime | None) -> set[int]:
         """Give those that nothing blocks their marker back; answers which are due now."""

@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from interlock.errors import InvalidOption
+from interlock.trains.finished import checked_hook
 from interlock.trains.names import checked_names, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from interlock.trains.finished import Hook
     from interlock.trains.names import Named
 
 HIGHEST_PRIORITY = 63
@@ -54,6 +56,8 @@ class ChainKeywords(TypedDict, total=False):
     tags: Collection[str]
     retry: Backoff | None
     retention: timedelta | None
+    on_success: Hook | None
+    on_failure: Hook | None
 
 
 class TrainKeywords(ChainKeywords, total=False):
@@ -77,6 +81,8 @@ class TrainOptions:
     tags: frozenset[str] = frozenset()
     retry: Backoff | None = None
     retention: timedelta | None = None
+    on_success: Hook | None = None
+    on_failure: Hook | None = None
 
 
 def refuse_unknown(keywords: Mapping[str, object], known: type) -> None:
@@ -109,6 +115,8 @@ def checked_options(keywords: TrainKeywords) -> TrainOptions:
         tags=frozenset(checked_names("tags", keywords.get("tags", ()))),
         retry=retry,
         retention=checked_retention(keywords.get("retention")),
+        on_success=_checked_hook("on_success", keywords.get("on_success")),
+        on_failure=_checked_hook("on_failure", keywords.get("on_failure")),
     )
 
 
@@ -152,3 +160,7 @@ def checked_flag(option: str, found: object) -> bool:
     if not isinstance(found, bool):
         raise InvalidOption(option=option, found=found, expected="True or False")
     return found
+
+
+def _checked_hook(option: str, found: object) -> Hook | None:
+    return None if found is None else checked_hook(option, found)

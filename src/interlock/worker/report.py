@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interlock.model.outcome import Ended, Ending
     from interlock.observe.bus import Emit
     from interlock.observe.events.base import Event
+    from interlock.worker.hooks import Hooks
     from interlock.worker.job import Job
 
 IDS_PER_NOTICE = 350  # a notice holds 8,000 bytes, a number up to 20
@@ -29,8 +30,15 @@ class Report:
         notify: Callable[[str], None],
         freed: Callable[[], None],
         watched: Callable[[type[Event]], bool],
+        hooks: Hooks | None = None,
     ) -> None:
         self._emit, self._notify, self._freed, self._watched = emit, notify, freed, watched
+        self._hooks = hooks
+
+    @property
+    def waiting(self) -> int:
+        """How many ends are written of which not everybody has heard."""
+        return 0 if self._hooks is None else self._hooks.waiting
 
     def completed(self, jobs: Sequence[Job]) -> None:
         """Plain successes, many at a time."""
@@ -39,6 +47,9 @@ class Report:
         if self._watched(ExecutionSettled):
             for job in jobs:
                 self._emit(_settled(job, ExecutionState.COMPLETED))
+        if self._hooks is not None and self._hooks.hear_success:
+            for job in jobs:
+                self._hooks.succeeded(job)
         announce_ended(self._notify, (job.claim.first_entry_id for job in jobs))
         self._freed()
 
@@ -50,9 +61,28 @@ class Report:
                 self.refused(job, ending.state)
             else:
                 self._emit(_settled(job, one.state, one.retry_in))
+                self._tell_hooks(job, ending, one)
         announce(self._notify, self._emit, ended)
         if ended:
             self._freed()
+
+    def found_ended(self, jobs: Sequence[Job], endings: Sequence[Ending]) -> None:
+        """Ends that an earlier try wrote, though its answer never came: what followed from them is not known here."""
+        for job, ending in zip(jobs, endings, strict=True):
+            self._emit(_settled(job, ending.state))
+            self._tell_hooks(job, ending, None)
+        announce_ended(self._notify, (job.claim.first_entry_id for job in jobs))
+        for topic in ("work", "manifest"):
+            self._notify(topic)
+        self._freed()
+
+    def _tell_hooks(self, job: Job, ending: Ending, ended: Ended | None) -> None:
+        if self._hooks is None:
+            return
+        if ending.state is ExecutionState.COMPLETED and self._hooks.hear_success:
+            self._hooks.succeeded(job)
+        elif ending.state is ExecutionState.FAILED and self._hooks.hear_failure:
+            self._hooks.failed(job, ending, ended)
 
     def refused(self, job: Job, state: ExecutionState) -> None:
         self._emit(SettleRefused(outcome=state.value, **job.about()))

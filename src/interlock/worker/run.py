@@ -8,11 +8,12 @@ from interlock.errors import PayloadTooLarge
 from interlock.observe.context import enter
 from interlock.store.fault import is_passing
 from interlock.trains.run import encoded
+from interlock.worker.extensions import Extensions
 from interlock.worker.job import Cause, interruptible
 from interlock.worker.outcome import ending_of, interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from interlock.model.execution import Interruption
     from interlock.model.outcome import Ending
@@ -34,12 +35,13 @@ class Runner:
         processes: Processes,
         *,
         max_output_bytes: int,
+        extensions: Extensions | None = None,
         completed: Callable[[Job], None],
         stopped: Callable[[Job, Ending | None], None],
     ) -> None:
         self._database, self._executions = database, executions
         self._threads, self._processes = threads, processes
-        self._max_output_bytes = max_output_bytes
+        self._max_output_bytes, self._extensions = max_output_bytes, extensions or Extensions()
         self._completed, self._stopped = completed, stopped
 
     async def run(self, job: Job) -> None:
@@ -59,18 +61,32 @@ class Runner:
                 self._completed(job)
 
     async def _output(self, job: Job) -> str:
+        if self._extensions.middleware:
+            output = await interruptible(self._inside_middleware(job), job)
+            return self._checked(encoded(job.declaration, output).decode())
         if job.declaration.options.process:
             return self._checked(await interruptible(self._processes.run(job), job))
+        output = await interruptible(self._body(job), job)
+        return self._checked(encoded(job.declaration, output).decode())
+
+    def _body(self, job: Job) -> Coroutine[Any, Any, Any]:
         train = job.declaration
         arguments = train.signature.decode(job.claim.input)
         job.has_input = True
         junctions = train.junctions
         if len(junctions) == 1 and junctions[0].is_async:
-            output = await interruptible(junctions[0].function(**arguments), job)
-        else:
-            boundary, call_plain = _Boundary(self, job), _InThread(self._threads, job)
-            output = await interruptible(train.run(arguments, progress=boundary, call_plain=call_plain), job)
-        return self._checked(encoded(train, output).decode())
+            body: Coroutine[Any, Any, Any] = junctions[0].function(**arguments)
+            return body
+        return train.run(arguments, progress=_Boundary(self, job), call_plain=_InThread(self._threads, job))
+
+    async def _inside_middleware(self, job: Job) -> Any:
+        async def call() -> Any:
+            train = job.declaration
+            if train.options.process:
+                return train.signature.decode_output(await self._processes.run(job))
+            return await self._body(job)
+
+        return await self._extensions.around(call)
 
     def _checked(self, output: str) -> str:
         # A text has at most as many characters as bytes: only a long one is worth the count.

@@ -57,8 +57,8 @@ class Settler:
 
     @property
     def waiting(self) -> int:
-        """How many outcomes are not written yet."""
-        return len(self._plain) + len(self._others) + self._in_hand
+        """How many outcomes are not written yet, or not heard of by all that want to."""
+        return len(self._plain) + len(self._others) + self._in_hand + self._report.waiting
 
     def complete(self, job: Job) -> None:
         if job.claim.is_plain:
@@ -112,11 +112,13 @@ class Settler:
         batch: list[T],
         write: Callable[[list[T], bool], Awaitable[None]],
         settlement_of: Callable[[T], Settlement],
+        *,
+        unsure: bool = False,
     ) -> None:
         failures = 0
         while True:
             try:
-                await write(batch, failures > 0)
+                await write(batch, unsure or failures > 0)
             except Exception as error:  # noqa: BLE001  an outcome is never dropped for an error that may pass
                 if not is_passing(error):
                     break
@@ -125,7 +127,7 @@ class Settler:
             else:
                 return
         for member in batch:
-            await self._write_alone(settlement_of(member))
+            await self._write_alone(settlement_of(member), unsure=unsure or failures > 0)
 
     async def _write_plain(self, jobs: list[Job], unsure: bool) -> None:  # noqa: FBT001  see _persistently
         # By id, as whoever cancels many at once does: two in different orders would lock each other out.
@@ -141,25 +143,34 @@ class Settler:
         if len(written) == len(jobs):
             self._report.completed(jobs)
             return
-        ours = {*written, *(await self._written_before(jobs) if unsure else ())}
+        before = await self._written_before(jobs) if unsure else {}
+        ours = {*written, *(one for one, found in before.items() if found[0] is ExecutionState.COMPLETED)}
         self._report.completed([job for job in jobs if job.execution_id in ours])
         for job in jobs:
             if job.execution_id not in ours:
                 self._report.refused(job, ExecutionState.COMPLETED)
 
-    async def _written_before(self, jobs: Sequence[Job]) -> list[int]:
-        """Those that an earlier try ended as completed, though its answer never came."""
+    async def _written_before(self, jobs: Sequence[Job]) -> dict[int, tuple[ExecutionState, str | None]]:
+        """How those stand that were claimed with these tokens: an earlier try may have ended them without an answer."""
         async with self._line.connection() as conn:
-            states = await self._executions.states(
+            return await self._executions.outcomes(
                 conn, [job.execution_id for job in jobs], [job.token for job in jobs]
             )
-        return [id for id, state in states if state is ExecutionState.COMPLETED]  # noqa: A001  the row's own word
 
-    async def _write_others(self, settlements: list[Settlement], unsure: bool) -> None:  # noqa: ARG002, FBT001  see _persistently
+    async def _write_others(self, settlements: list[Settlement], unsure: bool) -> None:  # noqa: FBT001  see _persistently
         ended = await self._end([settlement.ending for settlement in settlements])
+        if unsure and len(ended) < len(settlements):
+            settlements = await self._without_those_written_before(settlements, {one.execution_id for one in ended})
         self._report.ended([s.job for s in settlements], [s.ending for s in settlements], ended)
 
-    async def _write_alone(self, settlement: Settlement) -> None:
+    async def _without_those_written_before(self, settlements: list[Settlement], now: set[int]) -> list[Settlement]:
+        missing = [s for s in settlements if s.job.execution_id not in now]
+        found = await self._written_before([s.job for s in missing])
+        before = {s for s in missing if found.get(s.job.execution_id) == (s.ending.state, s.ending.failure)}
+        self._report.found_ended([s.job for s in before], [s.ending for s in before])
+        return [s for s in settlements if s not in before]
+
+    async def _write_alone(self, settlement: Settlement, *, unsure: bool) -> None:
         async def write(one: list[Settlement], unsure: bool) -> None:  # noqa: FBT001  see _persistently
             try:
                 await self._write_others(one, unsure)
@@ -168,7 +179,7 @@ class Settler:
                     raise
                 await self._write_failure(one[0].job, error)
 
-        await self._persistently([settlement], write, lambda settlement: settlement)
+        await self._persistently([settlement], write, lambda settlement: settlement, unsure=unsure)
 
     async def _write_failure(self, job: Job, error: Exception) -> None:
         ending = unstorable(job, error)

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from interlock.store.database import Database
     from interlock.trains.bound import Bound
     from interlock.worker.activate import Activator
+    from interlock.worker.extensions import Extensions
+    from interlock.worker.hooks import Hooks
     from interlock.worker.settings import WorkerSettings
     from interlock.worker.slots import Slots
 
@@ -66,6 +68,8 @@ class Worker:
         emit: Emit,
         notify: Callable[[str], None] = lambda _: None,
         watched: Callable[[type[Event]], bool] = lambda _: True,
+        extensions: Extensions | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._slots, self._settings, self._server, self._host = slots, settings, server, host
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
@@ -73,7 +77,7 @@ class Worker:
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
         self._processes = Processes()
-        report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched)
+        report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched, hooks=hooks)
         self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
         self._hand_back = HandBack(database, self._settler, clock=clock, emit=emit, notify=notify)
         self._runner = Runner(
@@ -82,6 +86,7 @@ class Worker:
             self._threads,
             self._processes,
             max_output_bytes=settings.max_output_bytes,
+            extensions=extensions,
             completed=self._completed,
             stopped=self._stopped,
         )

@@ -1,10 +1,15 @@
-"""A claim whose answer was lost with the connection: what it got is run, not left claimed by nobody."""
+"""Answers that were lost with the connection: what a claim got is run, and what an end wrote is known to be written."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from interlock import Cancel, Snooze
+from interlock.observe.events import ExecutionSettled, SettleRefused
 from interlock.store.background_job import BackgroundJobs
+from interlock.worker.settle import Settler
 
 
 @pytest.fixture
@@ -51,3 +56,76 @@ async def test_control_without_the_look_back_it_stays_claimed_by_nobody(works, y
 
 async def _nothing(_worker) -> None:
     return
+
+
+@pytest.fixture
+def ending_answers_lost(monkeypatch):
+    """The next end that is not a plain success is committed, and its answer never arrives."""
+    end, lost = Settler._end, []
+
+    async def end_in_vain(self, endings):
+        ended = await end(self, endings)
+        if not lost:
+            lost.extend(ended)
+            raise ConnectionResetError("the connection ended")
+        return ended
+
+    monkeypatch.setattr(Settler, "_end", end_in_vain)
+    return lost
+
+
+async def end_without_an_answer(works, yard, how: str) -> dict:
+    @works.app.train
+    async def work() -> str | Snooze | Cancel:
+        match how:
+            case "fail":
+                raise ValueError("broken")
+            case "snooze":
+                return Snooze(timedelta(hours=1))
+            case "cancel":
+                return Cancel("no more")
+        return "done"
+
+    run = await yard.dispatch(key="k" if how == "complete" else None)
+    async with works.app.running(["worker"]):
+        await works.ended(run)
+    return await yard.execution(run)
+
+
+@pytest.mark.parametrize("how", ["fail", "snooze", "cancel", "complete"])
+async def test_an_end_that_was_written_without_an_answer_is_told_as_what_it_is(works, yard, ending_answers_lost, how):
+    row = await end_without_an_answer(works, yard, how)
+    assert len(ending_answers_lost) == 1
+    assert [event.outcome for event in works.told(ExecutionSettled)] == [row["state"]]
+    assert works.told(SettleRefused) == []
+    assert len(await yard.queued()) == (how in ("fail", "snooze"))
+
+
+async def test_control_without_the_look_at_the_row_it_is_taken_for_anothers(
+    works, yard, ending_answers_lost, monkeypatch
+):
+    async def nothing(self, jobs) -> dict:
+        return {}
+
+    monkeypatch.setattr(Settler, "_written_before", nothing)
+    await end_without_an_answer(works, yard, "fail")
+    assert len(works.told(SettleRefused)) == 1
+
+
+async def test_what_recovery_ended_meanwhile_is_still_refused(works, yard, monkeypatch):
+    """Its answer is lost because nothing was written, and by the next try the execution was another's to end."""
+    end, tries = Settler._end, []
+
+    async def too_late(self, endings):
+        tries.append(endings)
+        if len(tries) == 1:
+            await yard.conn.execute(
+                "UPDATE interlock.execution SET state = 'failed', failure = 'worker_lost', ended_at = now()"
+            )
+            raise ConnectionResetError("the connection ended")
+        return await end(self, endings)
+
+    monkeypatch.setattr(Settler, "_end", too_late)
+    await end_without_an_answer(works, yard, "fail")
+    assert [event.outcome for event in works.told(SettleRefused)] == ["failed"]
+    assert works.told(ExecutionSettled) == []

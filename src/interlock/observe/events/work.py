@@ -143,6 +143,18 @@ class SettleFailed(ExecutionEvent):
 
 
 @event
+class HookFailed(ExecutionEvent):
+    """A function that was to hear of the end raised; the end itself is written."""
+
+    subject: ClassVar[str] = "work"
+    level: ClassVar[int] = logging.ERROR
+    text: ClassVar[str] = "the {occasion} hook {hook} failed after execution {execution_id} of {train}: {error}"
+    occasion: str
+    hook: str
+    error: BaseException
+
+
+@event
 class ExecutionReleased(ExecutionEvent):
     """Handed back at shutdown, with the same attempt."""
 
