@@ -163,8 +163,8 @@ class WorkingFleet:
         )
 
 
-def client(dsn: str) -> Interlock:
-    """The same trains, for a test that enqueues."""
-    app = Interlock(dsn, **SHORT_LEASES)
+def client(dsn: str, **options: Any) -> Interlock:
+    """The same trains, for a test that enqueues; how often and when work is tried again is the caller's word."""
+    app = Interlock(dsn, **{**SHORT_LEASES, **options})
     declare(app)
     return app
