@@ -654,13 +654,15 @@ class WorkFailed(InterlockError):
     entry_id: int
     train: str
     failure: str
+    junction: str | None = None
     error_type: str | None = None
     error_message: str | None = None
     traceback: str | None = None
 
     def __str__(self) -> str:
+        place = "" if self.junction is None else f" in junction {self.junction!r}"
         raised = f": {self.error_type}: {self.error_message}" if self.error_type else ""
-        return f"entry {self.entry_id} of train {self.train!r} failed ({self.failure}){raised}"
+        return f"entry {self.entry_id} of train {self.train!r} failed{place} ({self.failure}){raised}"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -210,29 +210,21 @@ def _output(handle: Handle[Any], lineage: Lineage) -> str:
         return lineage.output or "null"
     if lineage.status is WorkStatus.CANCELLED:
         raise WorkCancelled(entry_id=handle.id, train=train)
-    failure = lineage.failure or lineage.entry_failure or "unknown"
-    raised = (lineage.error_type, lineage.error_message, lineage.traceback)
     if lineage.dead_letter_id is None or lineage.status is not WorkStatus.DEAD_LETTERED:
-        raise _failed(WorkFailed, handle, failure, raised)
+        raise _failed(WorkFailed, handle, lineage)
     reason = lineage.dead_letter_reason or ""
-    raise _failed(WorkDeadLettered, handle, failure, raised, dead_letter_id=lineage.dead_letter_id, reason=reason)
+    raise _failed(WorkDeadLettered, handle, lineage, dead_letter_id=lineage.dead_letter_id, reason=reason)
 
 
-def _failed(
-    kind: type[WorkFailed],
-    handle: Handle[Any],
-    failure: str,
-    raised: tuple[str | None, str | None, str | None],
-    **more: Any,
-) -> WorkFailed:
-    error_type, error_message, traceback = raised
+def _failed(kind: type[WorkFailed], handle: Handle[Any], lineage: Lineage, **more: Any) -> WorkFailed:
     return kind(
         entry_id=handle.id,
         train=handle.train.name,
-        failure=failure,
-        error_type=error_type,
-        error_message=error_message,
-        traceback=traceback,
+        failure=lineage.failure or lineage.entry_failure or "unknown",
+        junction=lineage.junction,
+        error_type=lineage.error_type,
+        error_message=lineage.error_message,
+        traceback=lineage.traceback,
         **more,
     )
 

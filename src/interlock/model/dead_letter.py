@@ -27,6 +27,7 @@ class DeadLetter:
     attempts: int
     crashes: int
     failure: str | None
+    junction: str | None
     error_type: str | None
     error_message: str | None
     created_at: datetime

@@ -98,6 +98,7 @@ class Lineage:
     execution_state: ExecutionState | None
     output: str | None
     failure: str | None
+    junction: str | None
     error_type: str | None
     error_message: str | None
     traceback: str | None

@@ -131,6 +131,7 @@ def _lineage(row: Record) -> Lineage:
         execution_state=None if execution is None else ExecutionState(execution),
         output=row["output"],
         failure=row["failure"],
+        junction=row["junction"],
         error_type=row["error_type"],
         error_message=row["error_message"],
         traceback=row["traceback"],

@@ -23,9 +23,13 @@ app = Interlock(name="shop")
 async def greet(name: str, times: int = 1) -> str:
     return f"hello {name}! " * times
 
-@app.train(max_attempts=1)
-async def fail(reason: str) -> None:
+def hear(reason: str) -> str:
+    return reason
+
+async def give_up(reason: str) -> None:
     raise RuntimeError(reason)
+
+fail = app.chain("fail", hear, give_up, max_attempts=1)
 
 @app.train
 async def wait(seconds: float = 60) -> None:
@@ -153,7 +157,8 @@ def resolved(console: Console) -> None:
     first, second = letters
     assert (first["train"], first["reason"], second["external_id"]) == ("fail", "max_attempts", "breaks")
     shown = console.json("dead-letters", "show", second["id"])
-    assert shown["input"] == {"reason": "no luck"}
+    assert (shown["input"], shown["junction"]) == ({"reason": "no luck"}, "give_up")
+    assert "give_up" in console("dead-letters", "show", second["id"]).stdout
     assert "RuntimeError: no luck" in shown["traceback"]
     assert len(console.json("dead-letters", "requeue", "--train", "fail", "--yes", "--dry-run")["dead_letters"]) == 2
     again = console.json("dead-letters", "requeue", first["id"], "--yes", "--note", "repaired")

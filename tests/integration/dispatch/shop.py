@@ -29,6 +29,13 @@ class Shop:
         async def fails(text: str) -> None:
             raise ValueError(text)
 
+        def fetch(number: int) -> int:
+            return number
+
+        def write(number: int) -> int:
+            raise KeyError(number)
+
+        self.load = app.chain("load", fetch, write, max_attempts=1)
         attempts: list[int] = []
 
         @app.train

@@ -90,6 +90,26 @@ async def test_what_failed_for_good_is_raised_with_what_the_train_raised(server)
     assert await handle.astatus() == "dead_lettered"
 
 
+async def test_the_failure_of_a_chain_names_its_junction_and_so_does_its_dead_letter(server, conn):
+    handle = await server.load.aenqueue(7)
+    with pytest.raises(
+        WorkDeadLettered, match=r"of train 'load' failed in junction 'write' \(error\): KeyError: 7"
+    ) as failed:
+        await handle.aresult(timeout=20)
+    assert failed.value.junction == "write"
+    assert (await server.app.views.dead_letter(failed.value.dead_letter_id)).letter.junction == "write"
+    assert [letter.junction for letter in (await server.app.views.dead_letters()).lines] == ["write"]
+    await conn.execute("UPDATE interlock.dead_letter SET state = 'acknowledged', resolved_at = now()")
+    with pytest.raises(WorkFailed, match="in junction 'write'"):
+        await handle.aresult(timeout=20)
+
+
+async def test_the_failure_of_a_train_that_is_no_chain_names_no_junction(server):
+    with pytest.raises(WorkDeadLettered, match=r"of train 'fails' failed \(error\)") as failed:
+        await (await server.fails.aenqueue("out of paper")).aresult(timeout=20)
+    assert failed.value.junction is None
+
+
 async def test_an_acknowledged_dead_letter_leaves_a_plain_failure(server, conn):
     handle = await server.fails.aenqueue("out of ink")
     with pytest.raises(WorkDeadLettered):

@@ -13,6 +13,7 @@ def lineage(entry: str | None, execution: str | None, dead_letter: int | None = 
         execution_state=None if execution is None else ExecutionState(execution),
         output=None,
         failure=None,
+        junction=None,
         error_type=None,
         error_message=None,
         traceback=None,

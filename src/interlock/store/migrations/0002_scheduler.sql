@@ -205,6 +205,7 @@ create table /*schema*/dead_letter (
     attempts integer not null,
     crashes integer not null default 0,
     failure text,
+    junction text,
     error_type text,
     error_message text,
     created_at timestamptz not null default clock_timestamp(),

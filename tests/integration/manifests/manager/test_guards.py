@@ -164,10 +164,12 @@ async def exhausted_without_dead_letter(world, **columns) -> int:
 
 async def test_a_missing_dead_letter_is_written_now_and_not_when_the_manifest_is_due_again(world):
     manifest = await exhausted_without_dead_letter(world)
+    await world.conn.execute("UPDATE interlock.execution SET junction = 'write'")
     cycle = await world.tick()
     assert (cycle.due, cycle.dead_lettered) == (0, 1)
     [dead] = await world.dead_letters(manifest)
     assert (dead["reason"], dead["attempts"], dead["external_id"]) == ("max_attempts", 2, "m")
+    assert dead["junction"] == "write"
     assert [event.manifest for event in world.of(DeadLettered)] == ["m"]
     assert (await world.tick()).dead_lettered == 0
     assert len(await world.dead_letters(manifest)) == 1

@@ -77,11 +77,11 @@ with moment as materialized (
 ), dead as (
     insert into /*schema*/dead_letter (
         reason, kind, train, input, manifest_id, external_id, first_entry_id, execution_id, group_id, priority, attempts,
-        crashes, failure, error_type, error_message, created_at
+        crashes, failure, junction, error_type, error_message, created_at
     )
     select ended.follows, ended.kind, ended.train, ended.input, ended.manifest_id, m.external_id, ended.first_entry_id,
-        ended.id, ended.group_id, coalesce(w.priority, 0), ended.attempt, ended.losses, ended.failure, ended.error_type,
-        ended.error_message, ended.now
+        ended.id, ended.group_id, coalesce(w.priority, 0), ended.attempt, ended.losses, ended.failure, ended.junction,
+        ended.error_type, ended.error_message, ended.now
     from ended
     left join /*schema*/work_queue w on w.id = ended.entry_id
     left join /*schema*/manifest m on m.id = ended.manifest_id

@@ -34,12 +34,12 @@ idle as materialized (
 written as (
     insert into /*schema*/dead_letter (
         reason, kind, train, input, manifest_id, external_id, first_entry_id, execution_id, group_id, priority,
-        attempts, crashes, failure, error_type, error_message, created_at
+        attempts, crashes, failure, junction, error_type, error_message, created_at
     )
     select
         'max_attempts', last.kind, last.train, last.input, m.id, m.external_id, last.first_entry_id, last.id, m.group_id,
         coalesce(q.priority, m.priority, g.priority),
-        last.attempt, last.crashes, last.failure, last.error_type, last.error_message,
+        last.attempt, last.crashes, last.failure, last.junction, last.error_type, last.error_message,
         coalesce(:now, clock_timestamp())
     from idle m
     join /*schema*/manifest_group g on g.id = m.group_id

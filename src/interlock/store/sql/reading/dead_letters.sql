@@ -11,8 +11,8 @@ with matching as not materialized (
       and (:executions::bigint[] is null or d.execution_id = any(:executions::bigint[]))
 )
 select d.id, d.state, d.reason, d.kind, d.train, d.manifest_id, d.external_id, d.first_entry_id, d.execution_id,
-    d.group_name as "group", d.attempts, d.crashes, d.failure, d.error_type, left(d.error_message, 200) as error_message,
-    d.created_at, d.resolved_at, d.resolved_by, d.note, d.requeued_entry_id,
+    d.group_name as "group", d.attempts, d.crashes, d.failure, d.junction, d.error_type,
+    left(d.error_message, 200) as error_message, d.created_at, d.resolved_at, d.resolved_by, d.note, d.requeued_entry_id,
     (select count(*) from (select from matching limit :cap::integer) capped) as total
 from matching d
 where d.id > :after::bigint

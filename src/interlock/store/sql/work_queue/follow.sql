@@ -16,8 +16,8 @@ with entry as (
     limit 1
 )
 select entry.state as entry_state, entry.failure as entry_failure, attempt.state as execution_state,
-    attempt.output::text as output, attempt.failure, attempt.error_type, attempt.error_message, attempt.traceback,
-    dead.id as dead_letter_id, dead.reason as dead_letter_reason
+    attempt.output::text as output, attempt.failure, attempt.junction, attempt.error_type, attempt.error_message,
+    attempt.traceback, dead.id as dead_letter_id, dead.reason as dead_letter_reason
 from (select) one
 left join entry on true
 left join attempt on true
