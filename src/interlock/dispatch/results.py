@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager, suppress
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 from interlock.runtime.loop import Loop
@@ -37,7 +38,8 @@ class Endings:
     def watching(self, first_entry_id: int) -> Iterator[asyncio.Event]:
         """An event that is set whenever the work may have ended."""
         if self._task is None:
-            self._task = asyncio.create_task(self._loop.run(), name="results")
+            # Not in the context of the train that waited first: the task outlives it.
+            self._task = asyncio.create_task(self._loop.run(), name="results", context=Context())
         waits, event = self._waits.setdefault(first_entry_id, set()), asyncio.Event()
         waits.add(event)
         try:

@@ -8,6 +8,7 @@ wake-up of a row that was not committed yet.
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 from interlock.observe.events.store import NoticeFailed
@@ -45,7 +46,8 @@ class Notifier:
         """Call only once the rows are committed."""
         self._waiting[payload] = None
         if not self._is_sending():
-            self._sending = asyncio.create_task(self._send_until_quiet(), name="notices")
+            # Not in the context of the train that enqueued first: others share the task.
+            self._sending = asyncio.create_task(self._send_until_quiet(), name="notices", context=Context())
 
     async def close(self) -> None:
         """What waits is sent first."""

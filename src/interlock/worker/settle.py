@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
+from contextvars import Context
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from interlock import failpoints
@@ -86,7 +87,9 @@ class Settler:
 
     def _write_soon(self) -> None:
         if self._writing is None:
-            self._writing = asyncio.create_task(self._write_until_empty(), name="settle")
+            # Not in the context of the job that came first: what is written and said here is about many.
+            writing = self._write_until_empty()
+            self._writing = asyncio.create_task(writing, name="settle", context=Context())
 
     async def _write_until_empty(self) -> None:
         try:
@@ -192,7 +195,8 @@ class Settler:
 
     async def _end(self, endings: Sequence[Ending]) -> list[Ended]:
         return await self._database.retrying(
-            lambda conn: self._executions.end(conn, endings, now=self._clock.injected())
+            lambda conn: self._executions.end(conn, endings, now=self._clock.injected()),
+            transaction=self._line.transaction,
         )
 
 

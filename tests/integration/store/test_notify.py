@@ -6,6 +6,8 @@ import textwrap
 
 import pytest
 
+from interlock.dispatch.results import Endings
+from interlock.observe.context import ExecutionContext, bound, current
 from interlock.observe.events.store import NoticeFailed
 from interlock.store import notify as notify_module
 from interlock.store.notify import Notifier, channel_of, notify_in
@@ -96,6 +98,26 @@ async def test_a_notice_that_cannot_be_sent_costs_an_event_and_nothing_else(open
     await sender.close()
     assert [type(event) for event in events] == [NoticeFailed]
     assert "hush" not in str(events[0])
+
+
+async def test_what_is_said_of_a_lost_notice_does_not_name_the_train_that_sent_the_first(opened):
+    named: list = []
+    away = opened(f"postgresql://127.0.0.1:{free_port()}/app")
+    sender = Notifier(away, emit=lambda _: named.append(current()))
+    with bound(ExecutionContext(execution_id=1, train="work")):
+        sender.notify("work:1")
+    await sender.close()
+    assert named == [None]
+
+
+async def test_what_is_said_while_results_are_waited_for_does_not_name_the_train_that_waited_first(opened):
+    named: list = []
+    away = opened(f"postgresql://127.0.0.1:{free_port()}/app")
+    waits = Endings(away, emit=lambda _: named.append(current()))
+    with bound(ExecutionContext(execution_id=1, train="work")), waits.watching(7):
+        await eventually(lambda: named, 10, "news of a database that is away")
+    await waits.close()
+    assert set(named) == {None}
 
 
 async def test_within_a_transaction_a_notice_arrives_with_the_commit_and_not_with_a_rollback(opened, database, heard):

@@ -14,6 +14,7 @@ import pytest
 
 from interlock import Cancel, Retry, Snooze, current_execution
 from interlock.errors import CancelledByRequest, NotInTrain
+from interlock.observe.context import current
 from interlock.observe.events import ExecutionReleased, ExecutionSettled, SettleRefused
 from interlock.observe.logs import ExecutionFields
 from interlock.worker.failure import LONGEST_TRACEBACK
@@ -79,6 +80,21 @@ async def test_the_trains_own_log_lines_name_the_execution_also_from_a_thread(wo
     await works.ended(execution)
     records = [record for record in caplog.records if "here" in record.getMessage()]
     assert [(record.execution_id, record.train, record.attempt) for record in records] == [(execution, "work", 1)] * 2
+
+
+async def test_what_is_said_while_outcomes_are_written_does_not_name_the_job_that_ended_first(works, yard):
+    @works.app.train
+    async def work(n: int) -> int:
+        return n // (n - 1)
+
+    named: list[Any] = []
+    works.app.events.subscribe(lambda event: named.append(current()) if isinstance(event, ExecutionSettled) else None)
+    runs = [await yard.dispatch(input={"n": n}) for n in (0, 1, 2)]
+    await works.start()
+    for run in runs:
+        await works.ended(run)
+    await eventually(lambda: len(named) == len(runs), 10, "the news of all ends")
+    assert named == [None] * len(runs)
 
 
 @pytest.mark.parametrize("raised", [True, False])
