@@ -277,12 +277,13 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             work = partial(_work_and_tell, worker, hooks)
             local = InlineSubmitter(work) if inline else None
             dispatcher = self._dispatcher(database, keeper, worker, notifier.notify, local)
-            drain = self._drain(database, keeper)
+            drain, timers = self._drain(database, keeper), self._timer_component(database, keeper)
             await supervisor.start()
             try:
-                steps = {**self._ticks(database, keeper)}
+                steps = {**self._ticks(database, keeper), "timers": timers.step}
                 yield {**steps, "dispatch": dispatcher.tick, "worker": work, "outbox": drain.step}
             finally:
+                await timers.cancel()
                 await drain.close()
                 await drain.abandon()
                 await worker.aclose()
@@ -357,7 +358,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         hub.subscribe("manifest", lambda _: loop.wake())
         return LoopComponent(loop)
 
-    def _timer_component(self, database: Database, keeper: Keeper) -> Component:
+    def _timer_component(self, database: Database, keeper: Keeper) -> TimerComponent:
         return TimerComponent(
             self.timers,
             database,

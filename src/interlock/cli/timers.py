@@ -90,6 +90,7 @@ def _record(row: TimerRow, holders: list[Holder] | None) -> dict[str, Any]:
         "last_host": row.last_host,
         "last_tick_at": row.tick_at,
         "skips": row.skips,
+        "lock_trouble": row.lock_trouble,
         "last_seen_at": row.last_seen_at,
     }
 

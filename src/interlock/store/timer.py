@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
@@ -32,6 +33,8 @@ class TimerTotals:
     failures: int = 0
     last_run_ago: timedelta | None = None
     skips: Mapping[str, int] = field(default_factory=dict)
+    lock_down: bool = False
+    """Whether the lock service did not answer when it was last asked for a slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class TimerRow:
     failures: int
     skips: Mapping[str, int]
     last_seen_at: datetime
+    lock_trouble: Mapping[str, datetime] = field(default_factory=dict)
+    """The live servers that the lock service does not answer, each with when that began."""
 
 
 class Timers:
@@ -104,6 +109,7 @@ class Timers:
             failures=[each.failures for each in totals],
             ago=[each.last_run_ago for each in totals],
             skips=[json.dumps(dict(each.skips)) for each in totals],
+            lock_downs=[each.lock_down for each in totals],
         )
 
     async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[TimerRow]:
@@ -121,5 +127,6 @@ class Timers:
 
 
 def _timer(row: Record) -> TimerRow:
-    values = dict(row)
-    return TimerRow(**{**values, "schedule": json.loads(row["schedule"]), "skips": json.loads(row["skips"])})
+    trouble = {server: datetime.fromisoformat(since) for server, since in json.loads(row["lock_trouble"]).items()}
+    read = {"schedule": json.loads(row["schedule"]), "skips": json.loads(row["skips"]), "lock_trouble": trouble}
+    return TimerRow(**{**dict(row), **read})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.observe.bus import Emit
     from interlock.runtime.clock import Clock
     from interlock.store.database import Database
+    from interlock.store.timer import TimerTotals
     from interlock.timers.registry import TimerRegistry
     from interlock.timers.timer import Timer
 
@@ -51,7 +52,7 @@ class TimerComponent:
     ) -> None:
         self._database, self._rows, self._app = database, Timers(database.sql, registry.namespace), app
         self._timers, self._server, self._clock = registry.declared, server, clock or DatabaseClock()
-        self._time = DatabaseTime(self._read_time)
+        self._time = DatabaseTime(self._read_time, moves=self._clock.injected() is None)
         around = Surroundings(
             locks=locks,
             breaker=Breaker(emit=emit),
@@ -67,6 +68,7 @@ class TimerComponent:
         self._writes = 0
         self._fatal: LockServiceUnavailable | None = None
         self._distributed = distributed
+        self._started = False
 
     def busy(self) -> int:
         return sum(runner.running for runner in self.runners)
@@ -76,6 +78,21 @@ class TimerComponent:
         await self._time.refresh()
         async with self._database.connection() as conn:
             await self._rows.declare(conn, self._app, [self._declaration(timer) for timer in self._timers])
+        self._started = True
+
+    async def step(self) -> list[TimerTotals]:
+        """Fire what is due now and wait until it has ended; answers what happened, by timer. For tests."""
+        await (self._time.refresh() if self._started else self.start())
+        for runner in self.runners:
+            await runner.tick()
+        for runner in self.runners:
+            await runner.finish()
+        return await self._add_totals([runner for runner in self.runners if runner.counts.any()])
+
+    async def cancel(self) -> None:
+        """End what still runs."""
+        for runner in self.runners:
+            await runner.cancel()
 
     async def run(self) -> None:
         """Until stopped; then what runs may finish, and the totals are written a last time."""
@@ -86,8 +103,7 @@ class TimerComponent:
                 await runner.finish()
         finally:
             await _end(loops)
-            for runner in self.runners:
-                await runner.cancel()
+            await self.cancel()
         if self._fatal is not None:
             raise self._fatal
         await self._add_totals(self.runners)
@@ -136,11 +152,13 @@ class TimerComponent:
                 await self._rows.forget(conn, older_than=FORGET_AFTER, limit=FORGET_AT_MOST)
         return WRITE_INTERVAL
 
-    async def _add_totals(self, runners: Sequence[TimerRunner]) -> None:
-        totals = [runner.counts.taken() for runner in sorted(runners, key=lambda runner: runner.timer.name)]
+    async def _add_totals(self, runners: Sequence[TimerRunner]) -> list[TimerTotals]:
+        ordered = sorted(runners, key=lambda runner: runner.timer.name)
+        totals = [runner.counts.taken(lock_down=runner.lock_down) for runner in ordered]
         if totals:
             async with self._database.connection() as conn:
                 await self._rows.add_totals(conn, self._server, totals)
+        return totals
 
     def _declaration(self, timer: Timer) -> TimerDeclaration:
         return TimerDeclaration(

@@ -40,11 +40,16 @@ class Counts:
     def any(self) -> bool:
         return bool(self._runs or self._failures or self._skips)
 
-    def taken(self) -> TimerTotals:
+    def taken(self, *, lock_down: bool = False) -> TimerTotals:
         """The totals, which begin at zero again."""
         ago = None if self._last_run is None else timedelta(seconds=time.monotonic() - self._last_run)
         totals = TimerTotals(
-            name=self._timer, runs=self._runs, failures=self._failures, last_run_ago=ago, skips=dict(self._skips)
+            name=self._timer,
+            runs=self._runs,
+            failures=self._failures,
+            last_run_ago=ago,
+            skips=dict(self._skips),
+            lock_down=lock_down,
         )
         self._runs = self._failures = 0
         self._last_run = None

@@ -76,6 +76,11 @@ class TimerRunner:
     def running(self) -> int:
         return len(self._running)
 
+    @property
+    def lock_down(self) -> bool:
+        """Whether the lock service did not answer when it was last asked."""
+        return self._down
+
     async def tick(self) -> timedelta:
         """Fire if it is time; answers how long to sleep."""
         now = self._around.time.now()
@@ -111,20 +116,31 @@ class TimerRunner:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _unless_possible(self, planned: datetime) -> Skip | None:
-        if is_excluded(self.timer.exclude, self.timer.tz, planned):
+        if self._is_excluded(planned):
             return Skip.EXCLUDED_WINDOW
         if self.running >= self.timer.max_concurrency:
             return Skip.LOCAL_CAP
+        if self._distributed and self._refused_just_now():
+            return Skip.SLOTS_HELD
         try:
-            return await (self._with_slot(planned) if self._distributed else self._with_tick(planned, None))
+            reason = await (self._with_slot(planned) if self._distributed else self._with_tick(planned, None))
         except LockServiceUnavailable as error:
             return self._without_lock_service(error)
+        self._answered(reason)
+        return reason
+
+    def _is_excluded(self, planned: datetime) -> bool:
+        """A server that stood still fires late, and must not run in an excluded time; nor for an excluded fire of cron.
+
+        The times of an interval are nobody's plan: only the present counts.
+        """
+        now = self._around.time.now()
+        moments = (now,) if isinstance(self.timer.schedule, Every) else (planned, now)
+        return any(is_excluded(self.timer.exclude, self.timer.tz, moment) for moment in moments)
 
     async def _with_slot(self, planned: datetime) -> Skip | None:
         if not self._around.breaker.allows():
             raise LockServiceUnavailable(where="the breaker", reason="it failed several times just now")
-        if self._refused_just_now():
-            return Skip.SLOTS_HELD
         lease = await self._ask_for_slot()
         if lease is None:
             self._refused_at = time.monotonic()
@@ -142,10 +158,14 @@ class TimerRunner:
             self._around.breaker.failed()
             raise
         self._around.breaker.succeeded()
-        if self._down:
+        return lease
+
+    def _answered(self, reason: Skip | None) -> None:
+        """Slots and ticks may live in two services: only when neither fails has the trouble ended."""
+        untried = reason is Skip.SLOTS_HELD and self.timer.runs_per_tick is not None
+        if self._down and not untried:
             self._down = False
             self._emit(TimerLockBack(timer=self.timer.name))
-        return lease
 
     async def _with_tick(self, planned: datetime, lease: Lease | None) -> Skip | None:
         try:

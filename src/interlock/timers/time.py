@@ -12,10 +12,16 @@ if TYPE_CHECKING:
 
 
 class DatabaseTime:
-    """The last reading, carried on by the monotonic clock."""
+    """The last reading, carried on by the monotonic clock; one that does not move stands still until the next."""
 
-    def __init__(self, read: Callable[[], Awaitable[datetime]], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._read, self._clock = read, clock
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[datetime]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        moves: bool = True,
+    ) -> None:
+        self._read, self._clock = read, clock if moves else _standing_still
         self._reading: tuple[datetime, float] | None = None
 
     async def refresh(self) -> None:
@@ -29,3 +35,7 @@ class DatabaseTime:
             raise AssertionError("the time was never read")
         read, at = self._reading
         return read + timedelta(seconds=self._clock() - at)
+
+
+def _standing_still() -> float:
+    return 0.0

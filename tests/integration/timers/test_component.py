@@ -25,6 +25,15 @@ def count(app, kind) -> int:
     return sum(isinstance(event, kind) for event in app.said)
 
 
+async def trouble(app) -> bool:
+    [row] = await app.timers.alist()
+    return bool(row.lock_trouble)
+
+
+async def quiet(app) -> bool:
+    return not await trouble(app)
+
+
 async def test_timers_fire_on_a_server_and_their_totals_are_listed(app, migrated):
     ran = []
 
@@ -84,20 +93,23 @@ async def test_declarations_after_the_start_and_twice_are_refused(app):
             app.timer(every(hours=1), name="late")(_nothing)
 
 
-async def test_an_outage_of_redis_is_told_once_and_ends_without_a_restart(migrated, own_valkey):
+async def test_an_outage_of_redis_is_told_once_and_ends_without_a_restart(migrated, own_valkey, monkeypatch):
     url = f"redis://127.0.0.1:{own_valkey.port}/0"
     app = Interlock(migrated, lock_backend="redis", redis_url=url)
     app.said = []
     app.events.subscribe(app.said.append)
     app.timer(every(milliseconds=100), name="t", spread_start=False)(_nothing)
+    monkeypatch.setattr("interlock.timers.component.WRITE_INTERVAL", timedelta(milliseconds=200))
     async with app.running(["timers"]):
         await eventually(lambda: count(app, TimerStarted), 10, "a run")
         own_valkey.kill()
         await eventually(lambda: count(app, TimerSkipped) >= 5, 10, "skips")
+        await eventually(lambda: trouble(app), 10, "word of it in the database")
         own_valkey.start()
         await eventually(lambda: count(app, TimerLockBack), 20, "slots again")
         started = count(app, TimerStarted)
         await eventually(lambda: count(app, TimerStarted) > started, 10, "a run")
+        await eventually(lambda: quiet(app), 10, "word of its end")
     assert count(app, TimerLockDown) == 1
 
 

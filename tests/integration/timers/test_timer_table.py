@@ -15,6 +15,11 @@ from interlock.store.timer import TimerDeclaration, Timers, TimerTotals
 
 NOW = datetime(2030, 1, 1, 12, 0, 7, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+ALIVE = """
+INSERT INTO interlock.server (id, name, roles, trains, tags, slots, host, pid, version, lease, lease_until, renewed_at,
+                              steady_since, started_at)
+VALUES (gen_random_uuid(), $1, '{}', '{}', '{}', 0, 'here', 1, '1', '30 s', now(), now(), now(), now())
+"""
 
 
 @pytest.fixture
@@ -88,6 +93,20 @@ async def test_totals_of_servers_add_up_by_reason(database, timers):
     assert row.skips == {"slots_held": 4, "tick_taken": 4}
     assert row.schedule == {"kind": "every", "interval_us": 60_000_000}
     assert row.app == "billing"
+
+
+async def test_it_knows_which_live_servers_the_lock_service_does_not_answer(database, timers):
+    async with database.connection() as conn:
+        for server in ("one", "two"):
+            await timers.add_totals(conn, server, [TimerTotals(name="t", lock_down=True)])
+        assert (await timers.list(conn))[0].lock_trouble == {}  # neither of them is alive
+        await conn.execute(ALIVE, "one")
+        await conn.execute(ALIVE, "two")
+        before = (await timers.list(conn))[0].lock_trouble
+        assert set(before) == {"one", "two"}
+        await timers.add_totals(conn, "one", [TimerTotals(name="t", lock_down=True)])
+        await timers.add_totals(conn, "two", [TimerTotals(name="t")])
+        assert (await timers.list(conn))[0].lock_trouble == {"one": before["one"]}
 
 
 async def test_a_declaration_changes_the_definition_and_keeps_the_totals(database, timers):

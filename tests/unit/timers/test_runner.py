@@ -54,6 +54,19 @@ async def test_an_excluded_time_asks_nobody(world):
     assert world.service.asked == 0
 
 
+async def test_a_fire_that_comes_late_does_not_run_in_a_time_that_is_excluded(world):
+    runner = await world.runner(nothing, exclude=(exclude.dates("2030-01-01"),))
+    assert await runner.fire(world.now - timedelta(hours=1)) is Skip.EXCLUDED_WINDOW
+
+
+async def test_an_excluded_fire_of_cron_is_not_made_up_for_when_the_window_is_over(world):
+    eve = world.now - timedelta(seconds=1)
+    runner = await world.runner(nothing, schedule=cron("59 23 * * *"), exclude=(exclude.dates("2029-12-31"),))
+    assert await runner.fire(eve) is Skip.EXCLUDED_WINDOW
+    assert await runner.fire(world.now) is None
+    await ended(world)
+
+
 async def test_the_cap_of_this_server_is_seen_before_the_lock_service_is_asked(world, gate):
     runner = await world.runner(gate.__call__)
     await world.fire(runner)
@@ -144,6 +157,39 @@ async def test_without_the_lock_service_it_is_skipped_told_once_and_recovers_by_
     now[0] += 1.5
     assert await world.fire(runner) is None
     assert len(world.said(TimerLockBack)) == 1
+    await ended(world)
+
+
+async def test_slots_that_answer_do_not_end_the_trouble_of_ticks_that_do_not(world):
+    async def no_tick(*_) -> bool:
+        raise LockServiceUnavailable(where="the database", reason="it is down")
+
+    world.take_tick, take = no_tick, world.take_tick
+    runner = await world.runner(nothing, runs_per_tick=1)
+    for _ in range(3):
+        assert await world.fire(runner) is Skip.LOCK_SERVICE_DOWN
+    assert (len(world.said(TimerLockDown)), len(world.said(TimerLockBack))) == (1, 0)
+    assert runner.lock_down
+    assert await world.service.holders() == []
+    object.__setattr__(runner._around, "take_tick", take)
+    assert await world.fire(runner) is None
+    assert len(world.said(TimerLockBack)) == 1
+    assert not runner.lock_down
+    await ended(world)
+
+
+async def test_a_remembered_refusal_does_not_use_up_the_one_try_of_a_half_open_breaker(world):
+    now = [0.0]
+    runner = await world.runner(nothing, schedule=every(seconds=2))
+    breaker = runner._around.breaker
+    breaker._clock = lambda: now[0]
+    for _ in range(THRESHOLD):
+        breaker.failed()
+    now[0] += 1.5
+    runner._refused_at = float("inf")
+    assert await world.fire(runner) is Skip.SLOTS_HELD
+    runner._refused_at = float("-inf")
+    assert await world.fire(runner) is None
     await ended(world)
 
 

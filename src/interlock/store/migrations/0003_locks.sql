@@ -32,6 +32,7 @@ create table /*schema*/timer (
     runs bigint not null default 0,
     failures bigint not null default 0,
     skips jsonb not null default '{}',
+    lock_trouble jsonb not null default '{}',
     last_seen_at timestamptz not null default clock_timestamp(),
     primary key (namespace, name)
 ) with (fillfactor = 50);

@@ -1,0 +1,68 @@
+"""Timers of a server that moves only when a test says so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from interlock import Interlock, cron, every, exclude
+from interlock.testing import stepper
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def app(migrated) -> Interlock:
+    app = Interlock(migrated, name="shop")
+    app.ran = []
+    return app
+
+
+def record(app: Interlock, name: str, schedule, **options) -> None:
+    async def body() -> None:
+        app.ran.append(name)
+
+    app.add_timer(name, body, schedule, **options)
+
+
+async def test_a_tick_fires_what_is_due_and_waits_for_its_end(app):
+    record(app, "poll", every(seconds=10), spread_start=False)
+    async with stepper(app, start=NOON) as step:
+        [totals] = await step.tick("timers")
+        assert (totals.name, totals.runs, app.ran) == ("poll", 1, ["poll"])
+        assert await step.tick("timers") == []
+        step.advance(timedelta(seconds=9.999))
+        assert await step.tick("timers") == []
+        step.advance(timedelta(milliseconds=1))
+        await step.tick("timers")
+        assert app.ran == ["poll", "poll"]
+
+
+async def test_cron_exclusions_and_skips_are_seen_at_the_time_of_the_test(app):
+    record(app, "nightly", cron("0 3 * * *"))
+    record(app, "shy", every(hours=1), spread_start=False, exclude=[exclude.window("14:00", "16:00")])
+    async with stepper(app, start=NOON) as step:
+        await step.tick("timers")
+        step.advance(timedelta(hours=2))
+        [totals] = await step.tick("timers")
+        assert (totals.name, totals.skips) == ("shy", {"excluded_window": 1})
+        step.advance(timedelta(hours=13))
+        await step.tick("timers")
+        assert app.ran == ["shy", "nightly", "shy"]
+        rows = {row.name: row for row in await app.timers.alist()}
+        assert (rows["shy"].runs, rows["shy"].skips) == (2, {"excluded_window": 1})
+
+
+async def test_a_tick_of_the_fleet_is_taken_at_the_time_of_the_test(app, migrated):
+    other = Interlock(migrated, name="shop", server_name="other")
+    other.ran = []
+    for each in (app, other):
+        record(each, "once", every(minutes=1), spread_start=False, runs_per_tick=1)
+    async with stepper(app, start=NOON) as first, stepper(other, start=NOON) as second:
+        await first.tick("timers")
+        [totals] = await second.tick("timers")
+        assert totals.skips == {"tick_taken": 1}
+        second.advance(timedelta(minutes=1))
+        await second.tick("timers")
+    assert (app.ran, other.ran) == (["once"], ["once"])
