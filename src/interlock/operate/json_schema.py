@@ -85,11 +85,16 @@ def _of_kind(value: Any, schema: Schema, place: str) -> Iterator[tuple[str, str]
     if kinds and not any(_TYPES.get(kind, lambda _: True)(value) for kind in kinds):
         yield place, f"expected {' or '.join(kinds)}, found {value!r}"
         return
-    if "const" in schema and value != schema["const"]:
+    if "const" in schema and not _same(value, schema["const"]):
         yield place, f"expected {schema['const']!r}, found {value!r}"
-    if "enum" in schema and value not in schema["enum"]:
+    if "enum" in schema and not any(_same(value, one) for one in schema["enum"]):
         yield place, f"expected one of {', '.join(map(str, schema['enum']))}, found {value!r}"
     yield from ((place, problem) for problem in _out_of_bounds(value, schema))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal in JSON, where true is not 1."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _out_of_bounds(value: Any, schema: Schema) -> Iterator[str]:
