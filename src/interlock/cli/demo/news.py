@@ -20,7 +20,8 @@ ACTIVE = frozenset({ExecutionState.PENDING, ExecutionState.IN_PROGRESS})
 class News:
     def __init__(self) -> None:
         self.servers: dict[UUID, ServerState] = {}
-        self.running_on: dict[str, int] = {}
+        self.just_began: dict[str, str] = {}
+        """The trains of which an execution was not yet running at the last look, each with a server that runs it."""
         self._executions: dict[int, ExecutionState] = {}
         self.from_id = 1
 
@@ -31,13 +32,13 @@ class News:
                 yield f"{row.profile.name} ({str(row.id)[:8]}) is {row.state}"
 
     def of_executions(self, rows: Sequence[ExecutionNews]) -> Iterator[str]:
-        self.running_on = {}
+        self.just_began = {}
         for row in rows:
-            if row.state is ExecutionState.IN_PROGRESS and row.host:
-                self.running_on[row.host] = self.running_on.get(row.host, 0) + 1
             if self._executions.get(row.id) is not row.state:
                 self._executions[row.id] = row.state
-                if row.state not in ACTIVE:
+                if row.state is ExecutionState.IN_PROGRESS and row.host:
+                    self.just_began[row.train] = row.host
+                elif row.state not in ACTIVE:
                     yield _sentence(row)
         self.from_id = min(
             (row.id for row in rows if row.state in ACTIVE), default=max(self._executions, default=0) + 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from interlock.cli.demo.news import News
 from interlock.cli.demo.place import open_place
 from interlock.cli.demo.summary import DemoSummary
+from interlock.cli.demo.world import LONGEST
 from interlock.model.lifecycle import ServerState
 from interlock.store.summary import Summary
 
@@ -29,7 +30,7 @@ KILL_AFTER = 5.0
 class Show:
     def __init__(self, seconds: float | None, view: View) -> None:
         self._life, self._view, self._news = seconds or float("inf"), view, News()
-        self._ready = time.monotonic()
+        self._complete_at: float | None = None
         self._running, self._over = False, asyncio.Event()
         self._victim: str | None = None
         self._replaced = False
@@ -66,7 +67,6 @@ class Show:
 
     async def _run(self, app: Interlock, fleet: Fleet) -> None:
         self._view.say("the schema is applied; starting three servers")
-        self._ready = time.monotonic()
         for name in SERVERS:
             fleet.start(name)
         try:
@@ -88,6 +88,8 @@ class Show:
         for sentence in (*self._news.of_servers(servers), *self._news.of_executions(executions)):
             self._view.say(sentence)
         self._view.draw(servers, trains)
+        if self._complete_at is None and len(servers) >= len(SERVERS):
+            self._complete_at = time.monotonic()
 
     def _play(self, fleet: Fleet) -> None:
         """One that is at work dies without a goodbye, and a new one takes its name when the others have noticed."""
@@ -102,10 +104,10 @@ class Show:
             self._replaced = True
 
     def _choose_victim(self) -> str | None:
-        """Somebody who runs something, once all are there and have been steady for long enough to judge each other."""
-        if len(self._news.servers) < len(SERVERS) or self._shown() < min(self._life / 3, KILL_AFTER):
+        """Somebody who has just begun with something long, once all have been steady for long enough to judge."""
+        if self._complete_at is None or self._shown() < min(self._life / 3, KILL_AFTER):
             return None
-        return max(self._news.running_on, key=self._news.running_on.__getitem__, default=None)
+        return self._news.just_began.get(LONGEST)
 
     async def _pause(self) -> None:
         left = max(0.0, min(LOOK, self._life - self._shown()))
@@ -121,5 +123,5 @@ class Show:
             return DemoSummary(await Summary(database.sql).totals(conn))
 
     def _shown(self) -> float:
-        """Seconds since there was something to see: a slow start of the database takes nothing from the show."""
-        return time.monotonic() - self._ready
+        """Seconds since the fleet was complete: a slow start takes nothing from the show."""
+        return 0.0 if self._complete_at is None else time.monotonic() - self._complete_at

@@ -15,6 +15,7 @@ from interlock.worker.current import current_execution
 if TYPE_CHECKING:
     from interlock.outbox.message import EmitContext, Message
 
+LONGEST = "print invoice"
 SOON = Backoff(timedelta(seconds=1), factor=1.5, max_delay=timedelta(seconds=3))
 SETTINGS = {
     "name": "demo",
@@ -41,7 +42,7 @@ def _declare_orders(app: Interlock) -> None:
     """An order, its invoice and the message about it come to be in one transaction, or not at all."""
     billing = app.group("billing", max_active_jobs=6, priority=10)
 
-    @app.train(name="print invoice", group=billing)
+    @app.train(name=LONGEST, group=billing)
     async def print_invoice(order: int) -> str:
         await asyncio.sleep(1.5)
         return f"invoice-{order}.pdf"
