@@ -245,11 +245,10 @@ class DependencyCycle(UsageError):
 @dataclass(kw_only=True, eq=False)
 class DeclarationAfterStart(UsageError):
     what: str
+    advice: str = "declare it at import, because other servers could not know of it"
 
     def __str__(self) -> str:
-        return (
-            f"{self.what} was declared after the app started; declare at import, or write at run time with put_schedule"
-        )
+        return f"{self.what} was declared after the app started; {self.advice}"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -57,7 +57,7 @@ class Declarations:
         self._frozen = True
 
     def group(self, name: str, *, max_active_jobs: int | None, priority: int | None, enabled: bool | None) -> Group:
-        self._refuse_after_start(f"group {name!r}")
+        self._refuse_after_start(f"group {name!r}", "declare it at import; one that exists is changed with set_group")
         declaration = GroupDeclaration(
             name=checked_name("group", name),
             max_active_jobs=checked_count("max_active_jobs", max_active_jobs),
@@ -128,7 +128,9 @@ class Declarations:
         """All of them or, if one is wrong, none."""
         described: dict[str, ManifestDeclaration] = {}
         for external_id, bound, schedule in items:
-            self._refuse_after_start(f"manifest {external_id!r}")
+            self._refuse_after_start(
+                f"manifest {external_id!r}", "declare it at import, or write it at run time with put_schedule"
+            )
             declaration = self._describer.describe(external_id, bound, schedule, options)
             if external_id in self._manifests or external_id in described:
                 raise DuplicateName(kind="manifest", name=external_id)
@@ -136,9 +138,9 @@ class Declarations:
         self._manifests |= described
         return [ManifestRef(external_id, self._depend) for external_id in described]
 
-    def _refuse_after_start(self, what: str) -> None:
+    def _refuse_after_start(self, what: str, advice: str) -> None:
         if self._frozen:
-            raise DeclarationAfterStart(what=what)
+            raise DeclarationAfterStart(what=what, advice=advice)
 
 
 def _after(parent: str, *, dormant: bool) -> Schedule:

@@ -8,7 +8,7 @@ so intervals do not drift, and lies after now, so an outage of any length costs 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,6 @@ from interlock.model.wall_clock import TICK, instant, zone_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
     from interlock.model.exclusion import Exclusion
     from interlock.model.schedule import Schedule
@@ -179,6 +178,24 @@ def check_schedule(
     if isinstance(schedule, Every) and variance >= schedule.interval:
         problem = f"is no longer than its variance of {variance}, so that runs could change places"
         raise InvalidSchedule(found=schedule, problem=problem, hint="choose a variance below the interval")
+    refuse_never(schedule, exclusions, tz or "UTC")
+
+
+def refuse_never(schedule: Schedule, exclusions: Sequence[Exclusion], tz: str) -> None:
+    """Refuse exclusions that leave no time to run; what only a person or a train starts needs none.
+
+    The clock of this computer decides here, not the database's: over five years the difference does not matter.
+    """
+    if exclusions and not isinstance(schedule, Once | Dormant | Manual) and not _ever_allowed(schedule, exclusions, tz):
+        problem = "would never run, because its exclusions cover all its times of the next five years"
+        raise InvalidSchedule(found=schedule, problem=problem, hint="narrow one of the exclusions, or remove it")
+
+
+def _ever_allowed(schedule: Schedule, exclusions: Sequence[Exclusion], tz: str) -> bool:
+    now = datetime.now(UTC)
+    if isinstance(schedule, Cron):
+        return _first_allowed(schedule, now, now, exclusions, tz) is not None
+    return next_allowed(exclusions, tz, now) is not None
 
 
 def _check_not_negative(found: object, name: str) -> None:

@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from interlock.errors import InvalidOption
+from interlock.model.exclusion import Exclusion
+from interlock.model.plan import refuse_never
 from interlock.model.schedule import Cron, Every, time_zone
 from interlock.trains.names import checked_name
-
-if TYPE_CHECKING:
-    from interlock.model.exclusion import Exclusion
 
 Body = Callable[[], Awaitable[Any]] | Callable[[], Any]
 WhenLockDown = Literal["skip", "local", "raise"]
@@ -43,6 +42,9 @@ class Timer:
     def __post_init__(self) -> None:
         checked_name("name", self.lock_name)
         _check_kind("schedule", self.schedule, Every | Cron, "every(…) or cron(…)")
+        for exclusion in self.exclude:
+            _check_kind("exclude", exclusion, Exclusion, "exclusions, such as exclude.window('22:00', '06:00')")
+        refuse_never(self.schedule, self.exclude, self.tz)
         _check_count("max_concurrency", self.max_concurrency)
         if self.runs_per_tick is not None:
             _check_count("runs_per_tick", self.runs_per_tick)

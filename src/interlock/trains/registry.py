@@ -100,7 +100,8 @@ class Registry:
 
     def _refuse_after_start(self, what: str) -> None:
         if self._frozen:
-            raise DeclarationAfterStart(what=what)
+            advice = "declare it at import: servers say which trains they know when they start"
+            raise DeclarationAfterStart(what=what, advice=advice)
 
 
 def _default_name(function: Any) -> str:

@@ -141,6 +141,10 @@ WRONG = {
     "a wrong input": (InvalidInput, lambda a, t: a.schedule("x", t.bind(3), HOURLY)),
     "an input that is too large": (PayloadTooLarge, lambda a, t: a.schedule("x", t.bind("x" * 1000), HOURLY)),
     "a train without its input": (InvalidOption, lambda a, t: a.schedule("x", t, HOURLY)),
+    "exclusions that cover every time": (
+        InvalidSchedule,
+        lambda a, t: a.schedule("x", t.bind(), cron("0 3 * * sun"), exclude=[exclude.weekdays("sat", "sun")]),
+    ),
     "an unknown zone": (InvalidSchedule, lambda a, t: a.schedule("x", t.bind(), HOURLY, tz="Europe/Atlantis")),
     "a zone that is no text": (InvalidSchedule, lambda a, t: a.schedule("x", t.bind(), HOURLY, tz=3)),
     "an empty group": (InvalidOption, lambda a, t: a.schedule("x", t.bind(), HOURLY, group="")),
@@ -285,17 +289,17 @@ def test_after_the_start_every_declaration_is_refused(app, greet):
     ref, many = app.schedule("x", greet.bind(), HOURLY), app.schedule_many("m", [("a", greet.bind())], HOURLY)
     app.declarations.freeze()
     app.declarations.trains.freeze()
-    for late in (
-        lambda: app.schedule("y", greet.bind(), HOURLY),
-        lambda: app.schedule_many("y", [("a", greet.bind())], HOURLY),
-        lambda: app.group("late"),
-        lambda: ref.then("y", greet.bind()),
-        lambda: ref.then_many("y", [("a", greet.bind())]),
-        lambda: many.then_many("y", [("a", greet.bind())]),
-        lambda: app.train(lambda: None, name="late"),
-        lambda: app.chain("late", greet),
+    for advice, late in (
+        ("with put_schedule", lambda: app.schedule("y", greet.bind(), HOURLY)),
+        ("with put_schedule", lambda: app.schedule_many("y", [("a", greet.bind())], HOURLY)),
+        ("with set_group", lambda: app.group("late")),
+        ("with put_schedule", lambda: ref.then("y", greet.bind())),
+        ("with put_schedule", lambda: ref.then_many("y", [("a", greet.bind())])),
+        ("with put_schedule", lambda: many.then_many("y", [("a", greet.bind())])),
+        ("say which trains they know", lambda: app.train(lambda: None, name="late")),
+        ("say which trains they know", lambda: app.chain("late", greet)),
     ):
-        with pytest.raises(DeclarationAfterStart):
+        with pytest.raises(DeclarationAfterStart, match=f"declare it at import.* {advice}"):
             late()
     assert list(app.declarations.manifests) == ["x", "m-a"]
 
@@ -307,5 +311,8 @@ def test_at_run_time_a_description_needs_either_a_time_or_a_parent(app, greet):
     for wrong in ({"when": HOURLY, "parent": "y"}, {"dormant": True}, {"parent": ""}, {"parent": 3}):
         with pytest.raises(InvalidOption):
             app.declarations.describe("x", greet.bind(), **wrong)
+    always = [exclude.window("00:00", "12:00"), exclude.window("12:00", "00:00")]
+    with pytest.raises(InvalidSchedule, match="would never run, because its exclusions cover"):
+        app.declarations.describe("x", greet.bind(), HOURLY, exclude=always)
     with pytest.raises(DependencyCycle, match="x → x"):
         app.declarations.describe("x", greet.bind(), parent="x")

@@ -188,6 +188,9 @@ def test_once_has_no_next_whether_it_fired_or_was_skipped():
     assert decided(schedule, Plan(NOON), late, misfire=Misfire.SKIP) == Skip("misfire", NOON, DAY, None)
 
 
+NEVER = [exclude.weekdays("mon", "tue", "wed", "thu", "fri"), *WEEKEND]
+
+
 def checked(schedule, *, exclusions=(), variance=NONE, misfire_threshold=NONE, tz=None):
     check_schedule(schedule, exclusions=exclusions, variance=variance, misfire_threshold=misfire_threshold, tz=tz)
 
@@ -206,6 +209,16 @@ def checked(schedule, *, exclusions=(), variance=NONE, misfire_threshold=NONE, t
         (every(hours=1), {"misfire_threshold": None}),
         (every(hours=1), {"tz": "Nowhere"}),
         (every(hours=1), {"tz": ""}),
+        (every(hours=1), {"exclusions": NEVER}),
+        (cron("@daily"), {"exclusions": NEVER}),
+        (Dependent("extract"), {"exclusions": NEVER}),
+        (cron("0 3 * * sun"), {"exclusions": WEEKEND}),
+        (
+            cron("30 23 * * *", tz="Europe/Berlin"),
+            {"exclusions": [exclude.window("22:00", "06:00")], "tz": "Europe/Berlin"},
+        ),
+        (every(hours=1), {"exclusions": [exclude.window("00:00", "12:00"), exclude.window("12:00", "00:00")]}),
+        (every(hours=1), {"exclusions": [exclude.date_range("2000-01-01", "9999-12-31")]}),
     ],
 )
 def test_options_that_contradict_the_schedule_are_refused(schedule, options: dict):
@@ -220,6 +233,10 @@ def test_options_that_contradict_the_schedule_are_refused(schedule, options: dic
         (Dependent("extract"), {"exclusions": WEEKEND, "tz": "Europe/Berlin"}),
         (every(hours=1), {"variance": HOUR - timedelta(microseconds=1), "exclusions": WEEKEND}),
         (cron("@daily"), {"variance": 2 * DAY, "misfire_threshold": HOUR}),
+        (cron("0 3 * * sun"), {"exclusions": [exclude.weekdays("sat")]}),
+        (every(weeks=1), {"exclusions": [exclude.weekdays("mon", "tue", "wed", "thu", "fri", "sat")]}),
+        (Manual(), {"exclusions": NEVER}),
+        (Dormant("extract"), {"exclusions": NEVER}),
     ],
 )
 def test_options_that_fit_the_schedule_are_accepted(schedule, options: dict):

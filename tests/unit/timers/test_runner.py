@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from interlock.errors import InvalidOption, LockServiceUnavailable
+from interlock.errors import InvalidOption, InvalidSchedule, LockServiceUnavailable
 from interlock.model.exclusion import exclude
 from interlock.model.schedule import cron, every
 from interlock.observe.events.timer import (
@@ -352,12 +352,18 @@ async def test_what_was_missed_is_not_made_up_for(world):
     assert len(world.said(TimerStarted)) == 2
 
 
+def test_exclusions_that_leave_a_timer_no_time_are_refused():
+    weekend = (exclude.weekdays("sat", "sun"),)
+    with pytest.raises(InvalidSchedule, match="would never run"):
+        Timer(name="t", body=nothing, schedule=cron("0 3 * * sun"), exclude=weekend)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"schedule": "10s"}, {"max_concurrency": 0}, {"runs_per_tick": 0}, {"max_run_time": timedelta(0)},
         {"max_run_time": 5}, {"when_lock_down": "hope"}, {"when_lock_down": "local"}, {"local_cap": 1},
-        {"overrun": "kill"}, {"body": lambda x: x}, {"name": "x" * 200}, {"body": 5},
+        {"overrun": "kill"}, {"body": lambda x: x}, {"name": "x" * 200}, {"body": 5}, {"exclude": ["22:00"]},
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_refused_where_it_is_written(wrong):
