@@ -182,6 +182,10 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             )
         return applied
 
+    def apply_schema(self) -> migrate.Applied:
+        """The blocking twin of `aapply_schema`."""
+        return portal.call(self.aapply_schema)
+
     async def aservers(self, *, all: bool = False) -> list[ServerRow]:  # noqa: A002  as in the command's flag
         """The servers that the registry knows, by default those that are alive or draining."""
         database = await self.adatabase()

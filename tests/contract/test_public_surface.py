@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import interlock
+from interlock import Interlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,13 @@ def test_every_public_name_is_listed():
 
 def test_every_listed_name_is_shown_by_dir():
     assert set(LISTED) - set(dir(interlock)) == set()
+
+
+def test_every_async_method_of_an_app_has_its_blocking_twin():
+    """Opening and closing are what a `with` block does; the database itself is for async code only."""
+    offered = {name for name in dir(Interlock) if not name.startswith("_")}
+    lonely = {name for name in offered if iscoroutinefunction(getattr(Interlock, name)) and name[1:] not in offered}
+    assert lonely == {"aopen", "aclose", "adatabase"}
 
 
 def test_a_name_that_is_bound_offered_lazily_or_typed_counts_as_public():

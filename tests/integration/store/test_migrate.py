@@ -4,6 +4,7 @@ import asyncpg
 import psycopg
 import pytest
 
+from interlock import Interlock
 from interlock.errors import SchemaAbsent, SchemaTooNew, SchemaTooOld
 from interlock.store import migrate
 from interlock.store.migrate import SchemaState, apply, check, code_version, missing_objects, script, status
@@ -171,3 +172,10 @@ async def test_a_role_that_may_only_read_can_ask_for_the_status(conn):
             await conn.execute("DELETE FROM interlock.server")
     finally:
         await conn.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_an_app_applies_the_schema_in_code_without_an_event_loop_too(database):
+    app = Interlock(database)
+    assert (app.apply_schema().after, app.apply_schema().before) == (code_version(), code_version())
+    with app:
+        assert app.servers() == []
