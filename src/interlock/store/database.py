@@ -18,6 +18,7 @@ from interlock.store.sql import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     import asyncpg
 
@@ -79,13 +80,18 @@ class Database:
             )
             yield
 
-    async def retrying(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def retrying(
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        transaction: Callable[[], AbstractAsyncContextManager[Connection]] | None = None,
+    ) -> T:
         """The work in a transaction, again from the start when PostgreSQL picked it to break a deadlock."""
         from asyncpg import DeadlockDetectedError, SerializationError  # noqa: PLC0415  the driver loads on first use
 
         for attempt in range(CONFLICT_RETRIES):
             try:
-                async with self.transaction() as conn:
+                async with (transaction or self.transaction)() as conn:
                     return await work(conn)
             except (DeadlockDetectedError, SerializationError):
                 if attempt == CONFLICT_RETRIES - 1:

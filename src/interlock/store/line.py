@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """For one user at a time, outside any transaction; opened on first use, and anew after it broke.
+    """For one user at a time; opened on first use, and anew after it broke.
 
     With `by_key` its statements are planned as lookups by key, whatever the tables looked like when they were planned.
     Behind a transaction pooler (no statement cache) it is left out: the setting would stay with a connection of others.
@@ -39,6 +39,11 @@ class Line:
             if is_passing(error):
                 await self.close()
             raise
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection, None]:
+        async with self.connection() as conn, conn.transaction(isolation="read_committed"):
+            yield conn
 
     async def close(self) -> None:
         conn, self._conn = self._conn, None

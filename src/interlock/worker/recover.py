@@ -74,7 +74,7 @@ class Recovery:
         """How many executions of ended servers were closed."""
         began = time.monotonic()
         look_at_all = began - self._looked_at_all > LOOK_AT_ALL_EVERY
-        async with self._database.tick() as conn:
+        async with self._database.connection() as conn, self._database.tick_on(conn, by_index=True):
             found = await self._executions.lock_lost(conn, within=EVER if look_at_all else LATELY, limit=BATCH)
             ended = await self._executions.end(conn, [_lost(one) for one in found], now=self._now())
         if look_at_all and len(found) < BATCH:

@@ -422,7 +422,8 @@ class TestHooks:
 
         @works.app.train
         async def work() -> None:
-            await yard.conn.execute("UPDATE interlock.execution SET claim_token = gen_random_uuid()")
+            async with (await works.app.adatabase()).connection() as conn:
+                await conn.execute("UPDATE interlock.execution SET claim_token = gen_random_uuid()")
 
         await yard.dispatch()
         async with works.app.running(["worker"]):

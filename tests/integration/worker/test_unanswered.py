@@ -119,9 +119,10 @@ async def test_what_recovery_ended_meanwhile_is_still_refused(works, yard, monke
     async def too_late(self, endings):
         tries.append(endings)
         if len(tries) == 1:
-            await yard.conn.execute(
-                "UPDATE interlock.execution SET state = 'failed', failure = 'worker_lost', ended_at = now()"
-            )
+            async with self._database.connection() as conn:
+                await conn.execute(
+                    "UPDATE interlock.execution SET state = 'failed', failure = 'worker_lost', ended_at = now()"
+                )
             raise ConnectionResetError("the connection ended")
         return await end(self, endings)
 

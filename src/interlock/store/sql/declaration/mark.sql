@@ -6,7 +6,7 @@ set next_run_at = case
          and not exists (select from /*schema*/work_queue q
                          where q.manifest_id = m.id and q.state = 'queued' and q.kind <> 'manual')
          and not exists (select from /*schema*/execution e
-                         where e.manifest_id = m.id and e.state in ('pending', 'in_progress') and e.kind <> 'manual')
+                         where e.manifest_id = m.id and e.ended_at is null and e.kind <> 'manual')
          and not exists (select from /*schema*/dead_letter d
                          where d.manifest_id = m.id and d.state = 'awaiting_intervention' and d.kind <> 'manual')
         then m.planned_at

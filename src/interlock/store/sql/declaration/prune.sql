@@ -3,8 +3,7 @@ with recursive candidate as materialized (
     select c.id
     from unnest(:ids::bigint[]) as c (id)
     where not exists (select from /*schema*/work_queue q where q.manifest_id = c.id and q.state = 'queued')
-      and not exists (select from /*schema*/execution e
-                      where e.manifest_id = c.id and e.state in ('pending', 'in_progress'))
+      and not exists (select from /*schema*/execution e where e.manifest_id = c.id and e.ended_at is null)
 ), kept as (
     select m.parent_id as id
     from candidate c

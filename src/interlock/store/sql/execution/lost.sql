@@ -10,7 +10,6 @@ select e.id, e.claim_token, e.server_id
 from /*schema*/execution e
 where (select count(*) from over) > 0
   and e.ended_at is null
-  and e.state in ('pending', 'in_progress')
   and e.server_id in (select id from over)
 order by e.id
 limit :limit

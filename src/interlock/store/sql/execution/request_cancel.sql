@@ -3,7 +3,6 @@ with chosen as materialized (
     select e.id
     from /*schema*/execution e
     where e.ended_at is null
-      and e.state in ('pending', 'in_progress')
       and (
           e.first_entry_id = :lineage::bigint
           or e.manifest_id = :manifest_id::bigint
