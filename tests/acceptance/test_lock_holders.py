@@ -12,7 +12,7 @@ import pytest
 from interlock import Interlock, LeaseLost
 from tests.harness.child import tell
 
-TTL = timedelta(seconds=1)
+TTL = timedelta(seconds=2)
 ONE_TRY = 1.0
 WRITE = "UPDATE resource SET fence = $1, writer = $2 WHERE fence <= $1"
 
