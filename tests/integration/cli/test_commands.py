@@ -25,7 +25,7 @@ NOWHERE = "postgresql://ada:hunter2@127.0.0.1:1/shop"
     [
         (["shema"], "no such command 'shema'; did you mean 'schema'? see: interlock --help"),
         (["schema", "aply"], "did you mean 'apply'? see: interlock schema --help"),
-        (["xyzzy"], "there are: config, demo, "),
+        (["xyzzy"], "there are: audit, config, dead-letters, demo, "),
         (["config", "--sow-origin"], "--show-origin"),
         (["--verbos", "config"], "no such option"),
         (["demo", "--seconds", "soon"], "--seconds"),
