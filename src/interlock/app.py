@@ -67,6 +67,7 @@ from interlock.worker.lifespan import LifespanComponent
 from interlock.worker.recover import Recovery
 from interlock.worker.slots import Slots
 from interlock.worker.surface import ExtendedApp
+from interlock.worker.worked import work_and_tell
 from interlock.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             supervisor = self._supervise([keeper, seeding, *resources])
             notifier = Notifier(database, emit=self.events.emit)
             worker = self._worker(database, keeper, notifier, hooks)
-            work = partial(_work_and_tell, worker, hooks)
+            work = partial(work_and_tell, worker, hooks)
             local = InlineSubmitter(work) if inline else None
             dispatcher = self._dispatcher(database, keeper, worker, notifier.notify, local)
             drain, timers = self._drain(database, keeper), self._timer_component(database, keeper)
@@ -300,8 +301,8 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     def _ticks(self, database: Database, keeper: Keeper) -> dict[str, Callable[[], Awaitable[Any]]]:
         """The ticks that hold nothing of their own, by name."""
         recovery, sweep = self._recovery(database, keeper), Sweep(database, emit=self.events.emit, clock=self.clock)
-        ticks = {"manifests": self.manager(database).tick, "recovery": recovery.tick, "sweep": sweep.tick}
-        return {**ticks, "retention": self.retention(database).tick}
+        ticks = {"manifests": self.manager(database).tick, "recovery": recovery.step, "sweep": sweep.step}
+        return {**ticks, "retention": self.retention(database).step}
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
@@ -541,13 +542,6 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
         self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
         return dsn
-
-
-async def _work_and_tell(worker: Worker, hooks: Hooks) -> int:
-    """One step of a worker, after which everybody has heard of what ended in it."""
-    ended = await worker.step()
-    await hooks.finished()
-    return ended
 
 
 def _no_probes(_keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:

@@ -43,10 +43,12 @@ class Retention:
         self._old = OldRows(database.sql)
 
     async def tick(self) -> timedelta:
-        """One batch of each kind."""
-        limit = self._settings.cleanup_batch
-        forgotten = await self._forget(limit)
-        return IMMEDIATELY if forgotten.fills(limit) else self._settings.cleanup_interval
+        forgotten = await self.step()
+        return IMMEDIATELY if forgotten.fills(self._settings.cleanup_batch) else self._settings.cleanup_interval
+
+    async def step(self) -> Forgotten:
+        """One batch of each kind; answers what went."""
+        return await self._forget(self._settings.cleanup_batch)
 
     async def run(self) -> Forgotten:
         """Batch after batch, until nothing is left that may go."""

@@ -7,7 +7,7 @@ repair is a warning, because something else went wrong.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.observe.events.manifest import MarkersRepaired
 from interlock.runtime.clock import DatabaseClock
@@ -24,6 +24,12 @@ INTERVAL = timedelta(minutes=1)
 BATCH = 1000
 
 
+class Swept(NamedTuple):
+    """How many markers were missing and were set."""
+
+    repaired: int = 0
+
+
 class Sweep:
     name = "sweep"
 
@@ -33,6 +39,10 @@ class Sweep:
         self._manifests = Manifests(database.sql)
 
     async def tick(self) -> timedelta:
+        return IMMEDIATELY if (await self.step()).repaired == BATCH else INTERVAL
+
+    async def step(self) -> Swept:
+        """What a tick does; answers what it found."""
         async with self._database.tick() as conn:
             repaired = await self._manifests.sweep(conn, limit=BATCH, now=self._clock.injected())
             if repaired:
@@ -40,4 +50,4 @@ class Sweep:
         if repaired:
             self.repaired += len(repaired)
             self._emit(MarkersRepaired(count=len(repaired)))
-        return IMMEDIATELY if len(repaired) == BATCH else INTERVAL
+        return Swept(len(repaired))

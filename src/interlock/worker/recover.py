@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock import failpoints
 from interlock.model.lifecycle import ExecutionState
@@ -37,6 +37,13 @@ EVER = timedelta(days=3650)
 LOOK_AT_ALL_EVERY = 60.0
 
 
+class Recovered(NamedTuple):
+    """How many servers were found lost, and how many executions of ended servers were closed."""
+
+    servers: int = 0
+    executions: int = 0
+
+
 class Recovery:
     name = "recovery"
 
@@ -56,19 +63,24 @@ class Recovery:
         self._looked_at_all = float("-inf")
 
     async def tick(self) -> timedelta:
+        return IMMEDIATELY if (await self.step()).executions == BATCH else self._interval
+
+    async def step(self) -> Recovered:
+        """What a tick does; answers what it found."""
         judge = self._judge()
         if judge is None:
-            return self._interval
-        await self._mark_lost(judge)
+            return Recovered()
+        servers = await self._mark_lost(judge)
         await failpoints.reach("recovery.marked")
-        recovered = await self._recover()
-        return IMMEDIATELY if recovered == BATCH else self._interval
+        return Recovered(servers, await self._recover())
 
-    async def _mark_lost(self, judge: UUID) -> None:
+    async def _mark_lost(self, judge: UUID) -> int:
+        """How many servers were found lost."""
         async with self._database.tick() as conn:
             lost = await self._servers.mark_lost(conn, judge)
         for server in lost:
             self._emit(ServerLost(server=server.id, name=server.name, by=judge))
+        return len(lost)
 
     async def _recover(self) -> int:
         """How many executions of ended servers were closed."""
@@ -76,6 +88,7 @@ class Recovery:
         look_at_all = began - self._looked_at_all > LOOK_AT_ALL_EVERY
         async with self._database.connection() as conn, self._database.tick_on(conn, by_index=True):
             found = await self._executions.lock_lost(conn, within=EVER if look_at_all else LATELY, limit=BATCH)
+            await failpoints.reach("recovery.found")
             ended = await self._executions.end(conn, [_lost(one) for one in found], now=self._now())
         if look_at_all and len(found) < BATCH:
             self._looked_at_all = began

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import asyncpg
 import pytest
 
 from interlock import Interlock, every
 from interlock.errors import InvalidOption
+from interlock.model.server import ServerProfile
 from interlock.observe.events.manifest import MarkersRepaired
+from interlock.store.server import Servers
+from interlock.store.sql import Catalog
 from interlock.testing import stepper
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -60,9 +64,13 @@ async def test_a_tick_answers_what_it_did_and_time_moves_only_on_request(office)
         assert (cycle.led, cycle.queued) == (True, 1)
         assert (await step.tick("manifests")).due == 0
         assert office.ran == []
-        await step.tick("dispatch")
-        await step.tick("worker")
+        assert len((await step.tick("dispatch")).dispatched) == 1
+        assert (await step.tick("worker")).jobs == 1
+        assert (await step.tick("worker")).jobs == 0
         assert office.ran == ["extract"]
+        assert (await step.tick("sweep")).repaired == 0
+        assert (await step.tick("recovery")) == (0, 0)
+        assert (await step.tick("retention")).rows == {}
         assert step.advance(3 * HOUR) == step.now == START + 3 * HOUR
 
 
@@ -88,6 +96,66 @@ async def test_a_drain_runs_what_is_due_and_what_follows_from_it_and_then_ends(o
             assert office.ran == ["extract", "load"] * hours
         await step.tick("sweep")
     assert office.repaired == []
+
+
+async def test_a_drain_delivers_what_trains_published_also_in_order(office, migrated):
+    app, sent = office.app, []
+
+    @app.outbox.emitter("orders")
+    async def send(message, context) -> None:
+        sent.append(message.payload)
+
+    @app.train
+    async def order(first: int) -> None:
+        conn = await asyncpg.connect(migrated)
+        async with conn.transaction():
+            for number in range(first, first + 3):
+                await app.outbox.apublish(conn, "orders", number, key="ada")
+        await conn.close()
+
+    async with stepper(app, start=START) as step:
+        await order.aenqueue(1)
+        assert await step.drain() > 0
+        assert sent == [1, 2, 3]
+        await order.aenqueue(4)
+        await step.drain()
+        assert sent == [1, 2, 3, 4, 5, 6]
+        assert await step.drain() == 0
+
+
+async def test_a_drain_without_an_emitter_leaves_messages_alone(office, migrated):
+    conn = await asyncpg.connect(migrated)
+    async with stepper(office.app, start=START) as step:
+        await office.app.outbox.apublish(conn, "orders", {})
+        await step.drain()
+    assert await conn.fetchval("SELECT state FROM interlock.outbox") == "pending"
+    await conn.close()
+
+
+async def test_a_drain_takes_back_what_a_lost_server_held(office, migrated):
+    conn = await asyncpg.connect(migrated)
+    async with stepper(office.app, start=START) as step:
+        await step.tick("manifests")
+        await step.tick("dispatch")
+        await held_by_a_lost_server(conn)
+        await step.drain()
+        assert office.ran == ["extract", "load"]
+        assert (await step.tick("recovery")).executions == 0
+    await conn.close()
+    assert await states(migrated) == ["failed", "completed", "completed"]
+
+
+async def held_by_a_lost_server(conn: asyncpg.Connection) -> None:
+    """As if another server had claimed everything and then fallen silent."""
+    lost = uuid4()
+    profile = ServerProfile(name="s", host="h", pid=1, version="0")
+    await Servers(Catalog("interlock")).register(conn, lost, profile, timedelta(milliseconds=1))
+    await conn.execute("DELETE FROM interlock.background_job")
+    await conn.execute(
+        "UPDATE interlock.execution SET state = 'in_progress', server_id = $1, claim_token = gen_random_uuid(),"
+        " started_at = now()",
+        lost,
+    )
 
 
 async def test_a_failed_run_waits_for_its_time_and_then_runs_again(office, migrated):
