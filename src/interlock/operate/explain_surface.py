@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from interlock.operate.doctor import examine
-from interlock.operate.explain import Explainer
-from interlock.operate.gauges import read_gauges
-from interlock.operate.health import read_health
 from interlock.runtime.portal import portal
 
 if TYPE_CHECKING:
@@ -61,6 +57,8 @@ class ExaminedApp:
 
     async def aexplain(self, subject: str, *, long_transaction: timedelta | None = None) -> Explanation:
         """Why `execution:42`, `entry:42`, `timer:NAME` or a manifest does not run."""
+        from interlock.operate.explain import Explainer  # noqa: PLC0415  only who asks loads what answers
+
         manifests = self.settings.manifests
         explainer = Explainer(
             await self.adatabase(),
@@ -79,6 +77,8 @@ class ExaminedApp:
 
     async def adoctor(self) -> list[Finding]:
         """What looks wrong with the database, the fleet and the settings; empty when all is well."""
+        from interlock.operate.doctor import examine  # noqa: PLC0415  see aexplain
+
         return await examine(await self.adatabase(), self.settings)
 
     def doctor(self) -> list[Finding]:
@@ -87,6 +87,8 @@ class ExaminedApp:
 
     async def ahealth(self, *, server: str | None = None) -> FleetHealth:
         """Whether the fleet works, or one server of it by its name."""
+        from interlock.operate.health import read_health  # noqa: PLC0415  see aexplain
+
         return await read_health(await self.adatabase(), server=server, now=self.clock.injected())
 
     def health(self, *, server: str | None = None) -> FleetHealth:
@@ -95,6 +97,8 @@ class ExaminedApp:
 
     async def agauges(self) -> Gauges:
         """How much waits, what runs and who is there, at this moment."""
+        from interlock.operate.gauges import read_gauges  # noqa: PLC0415  see aexplain
+
         return await read_gauges(await self.adatabase(), now=self.clock.injected())
 
     def gauges(self) -> Gauges:

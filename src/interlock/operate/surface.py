@@ -6,10 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.model.act import actor_named
-from interlock.operate.act import Means
-from interlock.operate.commands import Commands
 from interlock.operate.group import UNSET
-from interlock.operate.views import Views
 from interlock.runtime.portal import portal
 from interlock.store.switch import ALL_TRAINS
 
@@ -20,7 +17,9 @@ if TYPE_CHECKING:
     from interlock.model.act import Actor
     from interlock.model.execution import Policy
     from interlock.observe.bus import Bus
+    from interlock.operate.commands import Commands
     from interlock.operate.group import GroupChange, Unset
+    from interlock.operate.views import Views
     from interlock.runtime.clock import Clock
     from interlock.store.cancellation import Cancelled
     from interlock.store.database import Database
@@ -41,24 +40,27 @@ class OperatingApp:
     async def adatabase(self) -> Database:
         raise NotImplementedError
 
-    def _default_policy(self) -> Policy:
+    def default_policy(self) -> Policy:
         raise NotImplementedError
 
     def _max_input_bytes(self) -> int:
         raise NotImplementedError
 
-    def _train_options(self, train: str) -> TrainOptions | None:
+    def train_options(self, train: str) -> TrainOptions | None:
         raise NotImplementedError
 
     @property
     def commands(self) -> Commands:
         """Every command, on behalf of code; `commands.by(actor, note=…)` acts for somebody else."""
+        from interlock.operate.act import Means  # noqa: PLC0415  only who commands or looks loads what serves it
+        from interlock.operate.commands import Commands  # noqa: PLC0415  see above
+
         means = Means(
             database=self.adatabase,
             clock=self.clock,
             emit=self.events.emit,
-            policy=self._default_policy(),
-            train_options=self._train_options,
+            policy=self.default_policy(),
+            train_options=self.train_options,
             declarations=self.declarations,
             app=self._app_name,
             max_input_bytes=self._max_input_bytes(),
@@ -68,6 +70,8 @@ class OperatingApp:
     @property
     def views(self) -> Views:
         """Every list and detail, as code may see them; `views.seen_by(actor)` checks that somebody else may."""
+        from interlock.operate.views import Views  # noqa: PLC0415  see commands
+
         return Views(self.adatabase, clock=self.clock)
 
     async def atrigger(
