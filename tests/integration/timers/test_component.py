@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from interlock import Interlock, LockServiceUnavailable, cron, every, exclude
 from interlock.errors import DeclarationAfterStart, DuplicateName
 from interlock.observe.events import TimerLockBack, TimerLockDown, TimerSkipped, TimerStarted
+from tests.harness.ports import free_port
 from tests.harness.waiting import eventually
 
 
@@ -45,8 +46,9 @@ async def test_timers_fire_on_a_server_and_their_totals_are_listed(app, migrated
     def plain() -> None:
         ran.append("plain")
 
-    app.add_timer("never", often, every(milliseconds=50), exclude=[exclude.window("00:00", "12:00"),
-                                                                   exclude.window("12:00", "00:00")])  # fmt: skip
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=6)
+    opens, closes = later.time(), (later + timedelta(hours=1)).time()
+    app.add_timer("not now", often, every(milliseconds=50), exclude=[exclude.window(closes, opens)])
     async with app.running(["timers"]):
         await eventually(lambda: ran.count("often") >= 3 and "plain" in ran, 10, "some runs")
         await eventually(lambda: count(app, TimerSkipped), 10, "a skip")
@@ -54,8 +56,8 @@ async def test_timers_fire_on_a_server_and_their_totals_are_listed(app, migrated
         rows = {row.name: row for row in await client.timers.alist()}
         assert await client.locks.aholders() == []
     assert rows["often"].runs == ran.count("often")
-    assert rows["never"].runs == 0
-    assert rows["never"].skips["excluded_window"] >= 1
+    assert rows["not now"].runs == 0
+    assert rows["not now"].skips["excluded_window"] >= 1
     assert rows["plain"].max_concurrency == 2
 
 
@@ -111,6 +113,21 @@ async def test_an_outage_of_redis_is_told_once_and_ends_without_a_restart(migrat
         await eventually(lambda: count(app, TimerStarted) > started, 10, "a run")
         await eventually(lambda: quiet(app), 10, "word of its end")
     assert count(app, TimerLockDown) == 1
+
+
+async def test_from_one_server_to_many_a_lock_service_is_asked_for_those_timers_only_that_want_it(migrated):
+    nobody_there = {"lock_backend": "redis", "redis_url": f"redis://127.0.0.1:{free_port()}/0"}
+    app = Interlock(migrated, timers_distributed=False, **nobody_there)
+    app.said = []
+    app.events.subscribe(app.said.append)
+    app.timer(every(milliseconds=50), name="for itself", spread_start=False)(_nothing)
+    app.timer(every(milliseconds=50), name="together", spread_start=False, distributed=True)(_nothing)
+    async with app.running(["timers"]):
+        await eventually(lambda: count(app, TimerStarted) > 2 and count(app, TimerLockDown), 10, "both to be tried")
+        listed = {row.name: row.distributed for row in await app.timers.alist()}
+    assert listed == {"for itself": False, "together": True}
+    assert {event.timer for event in app.said if isinstance(event, TimerStarted)} == {"for itself"}
+    assert {event.timer for event in app.said if isinstance(event, TimerLockDown)} == {"together"}
 
 
 async def test_a_timer_that_must_not_run_without_locks_ends_its_server(migrated, own_valkey):
