@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.manifests.reap_stale import reap_stale
 from interlock.model.lifecycle import ExecutionState
-from interlock.model.outcome import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 async def reap_stale_in_progress(
     conn: Connection, reaping: Reaping, executions: Executions, *, longest: timedelta, now: datetime | None
 ) -> Sequence[Ended]:
-    stale = await reaping.stale_in_progress(conn, longer_than=longest, now=now)
     message = f"it was in progress for more than {longest}, and no living server holds it"
-    endings = [
-        Ending(id_, token, ExecutionState.FAILED, failure="stale_in_progress", error_message=message)
-        for id_, token, _ in stale
-    ]
-    return await executions.end(conn, endings, now=now) if endings else []
+    return await reap_stale(
+        conn, reaping, executions, ExecutionState.IN_PROGRESS, longest=longest, message=message, now=now
+    )

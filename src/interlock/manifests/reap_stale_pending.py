@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.manifests.reap_stale import reap_stale
 from interlock.model.lifecycle import ExecutionState
-from interlock.model.outcome import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 async def reap_stale_pending(
     conn: Connection, reaping: Reaping, executions: Executions, *, longest: timedelta, now: datetime | None
 ) -> Sequence[Ended]:
-    stale = await reaping.stale_pending(conn, longer_than=longest, now=now)
     message = f"nobody took it up within {longest}"
-    endings = [
-        Ending(id_, token, ExecutionState.FAILED, failure="stale_pending", error_message=message)
-        for id_, token, _ in stale
-    ]
-    return await executions.end(conn, endings, now=now) if endings else []
+    return await reap_stale(
+        conn, reaping, executions, ExecutionState.PENDING, longest=longest, message=message, now=now
+    )

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from interlock.model.lifecycle import ExecutionState
     from interlock.store.connection import Connection
     from interlock.store.sql import Catalog
 
@@ -57,13 +58,12 @@ class Reaping:
         rows = await self._sql["manifest/list_unheeded_timeouts"].fetch(conn, grace=grace, now=now)
         return [Overdue(row["id"], row["claim_token"], row["cancel_cause"]) for row in rows]
 
-    async def stale_pending(self, conn: Connection, *, longer_than: timedelta, now: datetime | None) -> list[Overdue]:
-        return await self._stale(conn, "manifest/list_stale_pending", longer_than, now)
-
-    async def stale_in_progress(
-        self, conn: Connection, *, longer_than: timedelta, now: datetime | None
+    async def stale(
+        self, conn: Connection, state: ExecutionState, *, longer_than: timedelta, now: datetime | None
     ) -> list[Overdue]:
-        return await self._stale(conn, "manifest/list_stale_in_progress", longer_than, now)
+        """What has been in this state for longer than that, with nobody living who holds it."""
+        rows = await self._sql["manifest/list_stale"].fetch(conn, state=state.value, longer_than=longer_than, now=now)
+        return [Overdue(row["id"], row["claim_token"]) for row in rows]
 
     async def reap_failed(self, conn: Connection, due_ids: Sequence[int], *, now: datetime | None) -> list[Exhausted]:
         """Write the dead letters that are missing."""
@@ -74,7 +74,3 @@ class Reaping:
             )
             for row in rows
         ]
-
-    async def _stale(self, conn: Connection, name: str, longer_than: timedelta, now: datetime | None) -> list[Overdue]:
-        rows = await self._sql[name].fetch(conn, longer_than=longer_than, now=now)
-        return [Overdue(row["id"], row["claim_token"]) for row in rows]
