@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
-from interlock import current_execution
+from interlock import current_execution, failpoints
 from interlock.observe.events import ActivationSkipped
+from tests.harness.unguarded import take_guard_off
+from tests.harness.waiting import eventually
 
 
 @pytest.fixture
@@ -101,6 +103,50 @@ async def test_two_that_activate_one_child_at_once_queue_it_once(works, yard, fa
     await run(works, yard, family[0])
     assert sorted(answers) == [False] * 5 + [True]
     assert len(await yard.queued()) == 1
+
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+def activate_twice(works, yard, family):
+    """One is held where it has the child and has queued nothing, until the other is there too or waits for it."""
+    arrived, answers = [], []
+
+    async def other_is_there() -> bool:
+        async with (await works.app.adatabase()).connection() as conn:
+            return len(arrived) == 2 or await conn.fetchval(WAITS) > 0
+
+    async def meet() -> None:
+        arrived.append(1)
+        await eventually(other_is_there, 10, "the other that activates")
+
+    @works.app.train
+    async def repair() -> None: ...
+
+    @works.app.train
+    async def extract() -> None:
+        me = current_execution()
+        answers.extend(await asyncio.gather(me.aactivate("repair"), me.aactivate("repair")))
+
+    async def activate_twice() -> list[bool]:
+        failpoints.arm("activate.held", meet)
+        await run(works, yard, family[0])
+        return sorted(answers)
+
+    yield activate_twice
+    failpoints.disarm()
+
+
+async def test_the_second_of_two_waits_and_finds_the_child_queued(activate_twice, yard):
+    assert await activate_twice() == [False, True]
+    assert len(await yard.queued()) == 1
+
+
+async def test_control_without_the_hold_both_queue_it(activate_twice, yard, monkeypatch):
+    take_guard_off(monkeypatch, {"execution/hold_child": "for no key update"})
+    assert await activate_twice() == [True, True]
+    assert len(await yard.queued()) == 2
 
 
 async def test_a_plain_function_activates_too(works, yard, family):

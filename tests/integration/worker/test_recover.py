@@ -8,10 +8,18 @@ from uuid import uuid4
 
 import pytest
 
+from interlock import failpoints
 from interlock.model.server import ServerProfile
 from interlock.observe.events import DeadLettered, ExecutionRecovered
 from interlock.store.server import Servers
 from interlock.worker.recover import Recovery
+from tests.harness.unguarded import take_guard_off
+
+LOCK = ("execution/lost", "for update of e skip locked")
+STATE = (
+    "execution/end",
+    "and (e.state = 'in_progress' or (e.state = 'pending' and x.state in ('failed', 'cancelled')))",
+)
 
 
 @pytest.fixture
@@ -119,6 +127,47 @@ async def test_two_who_recover_at_once_queue_each_job_once(door, yard, registere
     ]
     await asyncio.gather(*(tick.tick() for tick in ticks))
     assert sorted(entry["previous_execution_id"] for entry in await yard.queued()) == runs
+
+
+@pytest.fixture
+async def recover_twice(door, yard, registered):
+    """Two who recover one job: both have looked before either writes."""
+    run = await yard.dispatch()
+    await yard.claimed(run, server=await registered(state="lost"))
+    met, judge = asyncio.Barrier(2), await registered()
+
+    async def meet() -> None:
+        async with asyncio.timeout(10):
+            await met.wait()
+
+    async def recover_twice() -> list[int]:
+        failpoints.arm("recovery.found", meet)
+        both = [
+            Recovery(door, judge=lambda: judge, interval=timedelta(seconds=1), emit=lambda _: None) for _ in range(2)
+        ]
+        await asyncio.gather(*(one._recover() for one in both))
+        return [entry["previous_execution_id"] for entry in await yard.queued()]
+
+    yield recover_twice, run
+    failpoints.disarm()
+
+
+async def test_two_who_look_before_either_writes_queue_a_job_once(recover_twice):
+    recover, run = recover_twice
+    assert await recover() == [run]
+
+
+@pytest.mark.parametrize("guard", ["lock", "state"])
+async def test_either_guard_is_enough(recover_twice, monkeypatch, guard):
+    take_guard_off(monkeypatch, {LOCK[0]: LOCK[1]} if guard == "lock" else {STATE[0]: STATE[1]})
+    recover, run = recover_twice
+    assert await recover() == [run]
+
+
+async def test_control_without_the_lock_and_the_guard_it_is_queued_twice(recover_twice, monkeypatch):
+    take_guard_off(monkeypatch, dict([LOCK, STATE]))
+    recover, run = recover_twice
+    assert await recover() == [run, run]
 
 
 async def test_a_judge_that_died_between_its_two_steps_leaves_nothing_behind(yard, recovery, registered):

@@ -1,0 +1,24 @@
+"""Statements without their guard, for controls: what a guard forbids must happen when it is off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.store import sql
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def take_guard_off(monkeypatch: pytest.MonkeyPatch, guards: dict[str, str]) -> None:
+    """From now on these statements, by name, lack that piece of their text."""
+    compiled = sql._compiled
+
+    def unguarded(name: str, schema: str) -> sql.Statement:
+        if name not in guards:
+            return compiled(name, schema)
+        text = sql.resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
+        assert text.count(guards[name]) == 1, f"{name} is guarded in other words by now"
+        return sql.compile_statement(name, text.replace(guards[name], ""), schema)
+
+    monkeypatch.setattr(sql, "_compiled", unguarded)
