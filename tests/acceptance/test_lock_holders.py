@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
 
 from interlock import Interlock, LeaseLost
+from interlock.locks.keeper import LockKeeper
 from tests.harness.child import tell
+from tests.harness.waiting import eventually
+
+if TYPE_CHECKING:
+    from interlock.locks.lease import Lease
 
 TTL = timedelta(seconds=2)
 ONE_TRY = 1.0
@@ -86,15 +92,50 @@ async def test_a_holder_that_stood_still_past_its_lease_is_refused_at_the_resour
     child = fleet.start(f"{__name__}:hold_and_write", options, migrated)
     fence = (await child.expect("held"))["fence"]
     child.stop()
+    stopped = time.monotonic()
     async with app.locks.hold("resource", wait=2 * TTL.total_seconds() + 5) as lease:
         assert lease.fence > fence
         assert await conn.execute(WRITE, lease.fence, "heir") == "UPDATE 1"
+        await eventually(lambda: time.monotonic() - stopped >= 2 * TTL.total_seconds(), 10, "twice the ttl")
         child.cont()
         told = await child.expect("lost")
         assert told["fenced"] == "UPDATE 0"
         assert told["unfenced"] == "UPDATE 1"  # the control: without a fence the late write does its harm
         assert await conn.fetchval("SELECT writer FROM resource") == "heir"
         lease.ensure()
+
+
+async def outlived(app, options) -> Lease:
+    """A lease that nobody renewed, at the moment at which another holds its slot."""
+    lease, other = await app.locks.atry_hold("resource", ttl=TTL, on_lost="mark"), Interlock(**options)
+    heir = await other.locks.atry_hold("resource", wait=20)
+    assert heir.fence > lease.fence
+    await other.aclose()
+    return lease
+
+
+@pytest.fixture
+def frozen_heartbeat(monkeypatch) -> None:
+    async def stand_still(_, due) -> None:
+        for each in due:
+            each.due = float("inf")
+
+    monkeypatch.setattr(LockKeeper, "_renew", stand_still)
+
+
+async def test_when_only_the_heartbeat_stands_still_ensure_raises_before_another_gets_the_slot(
+    app, options, frozen_heartbeat
+):
+    lease = await outlived(app, options)
+    with pytest.raises(LeaseLost):
+        lease.ensure()
+
+
+async def test_control_without_a_local_deadline_two_would_work_in_one_slot(app, options, frozen_heartbeat, monkeypatch):
+    monkeypatch.setattr("interlock.locks.lease.deadline", lambda asked, _: asked + 3600)
+    lease = await outlived(app, options)
+    lease.ensure()
+    lease.abandon()
 
 
 async def test_a_holder_that_blocks_its_event_loop_keeps_its_slot(fleet, app, options, conn):
