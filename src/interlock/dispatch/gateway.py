@@ -26,6 +26,7 @@ from interlock.locks.per_loop import PerLoop
 from interlock.model.work import ENDED, WorkStatus
 from interlock.observe.context import current
 from interlock.observe.events.work import WorkEnqueued
+from interlock.observe.trace import traceparent
 from interlock.runtime.portal import portal
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.choose import adapt, adapt_blocking
@@ -147,6 +148,7 @@ class WorkGateway:
             as_entries(orders, self._policy, max_input_bytes=self._max_input_bytes),
             now=self._clock().injected(),
             caused_by=None if running is None else running.execution_id,
+            trace=traceparent(),
             channel=channel,
             declared=self._declared(),
         )

@@ -32,6 +32,7 @@ class WorkQueue:
         *,
         now: datetime | None,
         caused_by: int | None = None,
+        trace: str | None = None,
         channel: str | None = None,
         declared: Collection[str] = (),
     ) -> Steps[list[int]]:
@@ -40,7 +41,7 @@ class WorkQueue:
         With a channel the notice is part of the transaction; PostgreSQL sends several of one transaction as one. A
         group that code has declared and no server has written yet is written now.
         """
-        options = {"now": now, "caused_by": caused_by, "channel": channel}
+        options = {"now": now, "caused_by": caused_by, "trace": trace, "channel": channel}
         ids: dict[int, int] = {}
         left = dict(enumerate(entries))
         for _ in range(LOOKUPS):

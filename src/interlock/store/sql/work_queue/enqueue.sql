@@ -17,12 +17,13 @@ with terms as materialized (
 ), written as (
     insert into /*schema*/work_queue (
         kind, train, input, attempt, max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, timeout,
-        group_id, group_priority, priority, created_at, scheduled_at, ready, key, key_held, caused_by_execution_id
+        group_id, group_priority, priority, created_at, scheduled_at, ready, key, key_held, caused_by_execution_id,
+        trace
     )
     select 'adhoc', t.train, o.input::jsonb, 1, t.max_attempts, t.max_crashes, t.retry_delay, t.max_retry_delay,
         t.retry_backoff, t.timeout, t.group_id, t.group_priority, coalesce(o.priority, t.priority, t.group_priority),
         moment.now, moment.now + coalesce(o.delay, interval '0'), coalesce(o.delay, interval '0') = interval '0', o.key,
-        o.key is not null, :caused_by::bigint
+        o.key is not null, :caused_by::bigint, :trace::text
     from unnest(
         :terms::integer[], :inputs::text[], :priorities::integer[], :delays::interval[], :keys::text[]
     ) with ordinality as o (term, input, priority, delay, key, place)
