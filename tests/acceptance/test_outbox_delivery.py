@@ -46,8 +46,9 @@ async def test_killed_workers_lose_nothing_and_repeat_no_more_than_they_held(wor
     alive = [await world.worker(sleep=0.005) for _ in range(workers)]
     published = await world.publish(drafts(messages))
     kills, ended = 0, asyncio.create_task(world.all_ended(600))
+    await eventually(world.receiver.calls, 60, "the first delivery")
     while not ended.done() and kills < 100:
-        await asyncio.wait({ended}, timeout=every)
+        await asyncio.wait({ended}, timeout=every * (kills > 0))
         if not ended.done():
             alive.pop(random.randrange(len(alive))).kill()
             kills += 1

@@ -107,7 +107,6 @@ class Executions:
         child = await self._sql["execution/hold_child"].fetchval(conn, external_id=external_id, parent_id=parent_id)
         if child is None:
             return None
-        await failpoints.reach("activate.held")
         row = await self._sql["execution/activate"].fetchrow(
             conn,
             child_id=child,
@@ -119,6 +118,7 @@ class Executions:
             now=now,
             **policy._asdict(),
         )
+        await failpoints.reach("activate.queued")
         return None if row is None else Activation._make(row)
 
     async def _settle_manifests(self, conn: Connection, rows: Sequence[Record], now: datetime | None) -> set[int]:

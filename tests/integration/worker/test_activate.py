@@ -110,12 +110,12 @@ WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database(
 
 @pytest.fixture
 def activate_twice(works, yard, family):
-    """One is held where it has the child and has queued nothing, until the other is there too or waits for it."""
-    arrived, answers = [], []
+    """One is held where it has queued the child and not committed, until the other is there too or waits for it."""
+    arrived, answers, unheld = [], [], []
 
     async def other_is_there() -> bool:
         async with (await works.app.adatabase()).connection() as conn:
-            return len(arrived) == 2 or await conn.fetchval(WAITS) > 0
+            return len(arrived) == 2 or (not unheld and await conn.fetchval(WAITS) > 0)
 
     async def meet() -> None:
         arrived.append(1)
@@ -129,8 +129,9 @@ def activate_twice(works, yard, family):
         me = current_execution()
         answers.extend(await asyncio.gather(me.aactivate("repair"), me.aactivate("repair")))
 
-    async def activate_twice() -> list[bool]:
-        failpoints.arm("activate.held", meet)
+    async def activate_twice(*, held: bool = True) -> list[bool]:
+        unheld.extend([] if held else [1])
+        failpoints.arm("activate.queued", meet)
         await run(works, yard, family[0])
         return sorted(answers)
 
@@ -145,7 +146,7 @@ async def test_the_second_of_two_waits_and_finds_the_child_queued(activate_twice
 
 async def test_control_without_the_hold_both_queue_it(activate_twice, yard, monkeypatch):
     take_guard_off(monkeypatch, {"execution/hold_child": "for no key update"})
-    assert await activate_twice() == [True, True]
+    assert await activate_twice(held=False) == [True, True]
     assert len(await yard.queued()) == 2
 
 
