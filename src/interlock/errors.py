@@ -77,6 +77,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_LONGEST_SHOWN = 300
+
 
 @dataclass(kw_only=True, eq=False)
 class InterlockError(Exception):
@@ -90,6 +92,12 @@ class InterlockError(Exception):
 
 def _rebuild(kind: type[InterlockError], values: dict[str, Any]) -> InterlockError:
     return kind(**values)
+
+
+def _shown(found: object) -> str:
+    """What was passed, as code; of a long one the beginning, because a message is read in one line."""
+    text = repr(found)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -118,7 +126,7 @@ class InvalidSetting(UsageError):
     origin: str = "argument"
 
     def __str__(self) -> str:
-        return f"setting {self.setting!r} is {self.found!r} (from {self.origin}); expected {self.expected}"
+        return f"setting {self.setting!r} is {_shown(self.found)} (from {self.origin}); expected {self.expected}"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -139,8 +147,8 @@ class InvalidSchemaName(UsageError):
 
     def __str__(self) -> str:
         return (
-            f"{self.found!r} cannot name a schema; use a lower-case letter or underscore, then lower-case letters,"
-            " digits and underscores, 40 at most, and not a name that starts with pg_"
+            f"{_shown(self.found)} cannot name a schema; use a lower-case letter or underscore, then lower-case"
+            " letters, digits and underscores, 40 at most, and not a name that starts with pg_"
         )
 
 
@@ -151,7 +159,7 @@ class InvalidSchedule(UsageError):
     hint: str = ""
 
     def __str__(self) -> str:
-        return f"{self.found!r}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
+        return f"{_shown(self.found)}: {self.problem}" + (f"; {self.hint}" if self.hint else "")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -188,7 +196,7 @@ class InvalidOption(UsageError):
     expected: str
 
     def __str__(self) -> str:
-        return f"{self.option}={self.found!r}; expected {self.expected}"
+        return f"{self.option}={_shown(self.found)}; expected {self.expected}"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -197,7 +205,9 @@ class AppNotFound(UsageError):
     problem: str
 
     def __str__(self) -> str:
-        return f"no app at {self.found!r}: {self.problem}; name it as module:attribute, for example -a shop.jobs:app"
+        return (
+            f"no app at {_shown(self.found)}: {self.problem}; name it as module:attribute, for example -a shop.jobs:app"
+        )
 
 
 @dataclass(kw_only=True, eq=False)

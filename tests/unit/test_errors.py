@@ -149,3 +149,9 @@ def test_two_equal_errors_are_still_two_errors():
     first, second = sample(errors.LeaseLost), sample(errors.LeaseLost)
     assert first != second
     assert len({first, second}) == 2
+
+
+def test_a_long_value_is_shown_by_its_beginning():
+    error = errors.InvalidOption(option="external_id", found="z" * 5_000, expected="a short one")
+    assert len(str(error)) < 400
+    assert "(5,002 characters)" in str(error)

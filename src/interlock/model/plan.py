@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from interlock.errors import InvalidSchedule
 from interlock.model.exclusion import HORIZON, is_excluded, next_allowed
 from interlock.model.schedule import Cron, Dependent, Dormant, Every, Manual, Once, next_occurrence, single_time
+from interlock.model.schedule_text import describe
 from interlock.model.wall_clock import TICK, instant, zone_named
 
 if TYPE_CHECKING:
@@ -171,13 +172,15 @@ def check_schedule(
     _check_not_negative(misfire_threshold, "misfire_threshold")
     if exclusions and isinstance(schedule, Once):
         hint = "choose another time, or remove the exclusions"
-        raise InvalidSchedule(found=schedule, problem="runs once, and an exclusion would lose that run", hint=hint)
+        raise InvalidSchedule(
+            found=describe(schedule), problem="runs once, and an exclusion would lose that run", hint=hint
+        )
     if variance and isinstance(schedule, Dependent | Dormant | Manual):
         problem = "has no planned time that a variance could delay"
-        raise InvalidSchedule(found=schedule, problem=problem, hint="remove variance=")
+        raise InvalidSchedule(found=describe(schedule), problem=problem, hint="remove variance=")
     if isinstance(schedule, Every) and variance >= schedule.interval:
         problem = f"is no longer than its variance of {variance}, so that runs could change places"
-        raise InvalidSchedule(found=schedule, problem=problem, hint="choose a variance below the interval")
+        raise InvalidSchedule(found=describe(schedule), problem=problem, hint="choose a variance below the interval")
     refuse_never(schedule, exclusions, tz or "UTC")
 
 
@@ -188,7 +191,9 @@ def refuse_never(schedule: Schedule, exclusions: Sequence[Exclusion], tz: str) -
     """
     if exclusions and not isinstance(schedule, Once | Dormant | Manual) and not _ever_allowed(schedule, exclusions, tz):
         problem = "would never run, because its exclusions cover all its times of the next five years"
-        raise InvalidSchedule(found=schedule, problem=problem, hint="narrow one of the exclusions, or remove it")
+        raise InvalidSchedule(
+            found=describe(schedule), problem=problem, hint="narrow one of the exclusions, or remove it"
+        )
 
 
 def _ever_allowed(schedule: Schedule, exclusions: Sequence[Exclusion], tz: str) -> bool:
