@@ -33,7 +33,6 @@ from interlock.settings import load_settings
 from interlock.store import migrate
 from interlock.store.database import Database
 from interlock.store.server import Servers
-from interlock.store.sql import Catalog
 from interlock.timers.registry import TimerRegistry
 from interlock.timers.surface import TimingApp
 from interlock.trains.registry import Registry
@@ -87,7 +86,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         )
         self.work = WorkGateway(
             self.adatabase,
-            Catalog(self.settings.store.schema),
+            lambda: self.settings.store.schema,
             policy=self.default_policy(),
             max_input_bytes=self.settings.dispatch.max_input_bytes,
             declared_groups=self._declared_groups,

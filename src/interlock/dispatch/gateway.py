@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock import failpoints
@@ -32,6 +33,7 @@ from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
 from interlock.store.notify import Notifier, channel_of
+from interlock.store.sql import Catalog
 from interlock.store.work_queue import WorkQueue
 from interlock.trains.handle import Handle
 
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
     from interlock.runtime.clock import Clock
     from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter, Steps
     from interlock.store.database import Database
-    from interlock.store.sql import Catalog
     from interlock.trains.gateway import Order
     from interlock.trains.train import Train
 
@@ -68,12 +69,15 @@ class HandleInTransaction(Handle[T]):
 
 
 class WorkGateway:
-    """The gateway of an app; see `interlock.trains.gateway.Gateway`."""
+    """The gateway of an app; see `interlock.trains.gateway.Gateway`.
+
+    The schema is asked for at each call: the command line may name another one than the app was made with.
+    """
 
     def __init__(
         self,
         database: Callable[[], Awaitable[Database]],
-        sql: Catalog,
+        schema: Callable[[], str],
         *,
         policy: Policy,
         max_input_bytes: int,
@@ -81,8 +85,7 @@ class WorkGateway:
         events: Bus,
         clock: Callable[[], Clock],
     ) -> None:
-        self._database, self._queue = database, WorkQueue(sql)
-        self._channel, self._declared = channel_of(sql.schema), declared_groups
+        self._database, self._schema, self._declared = database, schema, declared_groups
         self._policy, self._max_input_bytes = policy, max_input_bytes
         self._events, self._clock = events, clock
         self._wake: Callable[[], None] = lambda: None
@@ -99,7 +102,7 @@ class WorkGateway:
     async def aenqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
         if conn is not None:
             adapter = adapt(conn)
-            ids = await run(adapter, self._steps(orders, channel=self._channel))
+            ids = await run(adapter, self._steps(orders, channel=channel_of(self._schema())))
             return self._handles(orders, ids, adapter)
         database = await self._database()
         # One statement is all or nothing by itself; keys may take several.
@@ -114,7 +117,7 @@ class WorkGateway:
         if conn is None:
             return portal.call(self.aenqueue, None, orders)
         adapter = adapt_blocking(conn)
-        ids = run_blocking(adapter, self._steps(orders, channel=self._channel))
+        ids = run_blocking(adapter, self._steps(orders, channel=channel_of(self._schema())))
         return self._handles(orders, ids, adapter)
 
     async def aresult(self, handle: Handle[Any], timeout: float | None) -> str:  # noqa: ASYNC109  it bounds a wait for another process
@@ -144,7 +147,7 @@ class WorkGateway:
 
     def _steps(self, orders: Sequence[Order], *, channel: str | None) -> Steps[list[int]]:
         running = current()
-        return self._queue.enqueue(
+        return _queue_of(self._schema()).enqueue(
             as_entries(orders, self._policy, max_input_bytes=self._max_input_bytes),
             now=self._clock().injected(),
             caused_by=None if running is None else running.execution_id,
@@ -167,12 +170,17 @@ class WorkGateway:
     async def _follow(self, handle: Handle[Any]) -> Lineage:
         database = await self._database()
         async with database.connection() as conn:
-            lineage = await self._queue.follow(conn, handle.id)
+            lineage = await _queue_of(database.sql.schema).follow(conn, handle.id)
         if lineage is None:
             if isinstance(handle, HandleInTransaction) and handle.adapter.in_transaction:
                 raise ResultBeforeCommit(entry_id=handle.id)
             raise UnknownWork(name=str(handle.id))
         return lineage
+
+
+@cache
+def _queue_of(schema: str) -> WorkQueue:
+    return WorkQueue(Catalog(schema))
 
 
 class _Home:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from interlock.errors import InvalidOption
 from interlock.trains.bound import Bound
 from interlock.trains.gateway import Order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from interlock.dispatch.gateway import WorkGateway
     from interlock.trains.handle import Handle
+
+
+RUNS = "a list of train.bind(…), or train.using(…).order(…) for a run with options of its own"
 
 
 class EnqueueingApp:
@@ -35,4 +38,14 @@ class EnqueueingApp:
 
 
 def _orders(runs: Iterable[Bound[Any] | Order]) -> list[Order]:
-    return [Order(run) if isinstance(run, Bound) else run for run in runs]
+    if not isinstance(runs, Iterable):
+        raise InvalidOption(option="runs", found=runs, expected=RUNS)
+    return [_order(run) for run in runs]
+
+
+def _order(run: object) -> Order:
+    if isinstance(run, Bound):
+        return Order(run)
+    if not isinstance(run, Order):
+        raise InvalidOption(option="runs", found=run, expected=RUNS)
+    return run

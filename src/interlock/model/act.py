@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from interlock.errors import NotPermitted
+from interlock.model.bounds import checked_remark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def actor_named(said: Actor | str | None) -> Actor:
     """An actor as code names it: a name alone may do everything, as the code that says it could."""
     if isinstance(said, Actor):
         return said
-    return CODE if said is None else Actor(said)
+    return CODE if said is None else Actor(checked_remark("actor", said))
 
 
 class Change(NamedTuple):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.errors import InvalidOption
+from interlock.model.bounds import LONGEST
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,6 +32,7 @@ class Retry(Outcome):
 
     def __post_init__(self) -> None:
         _checked_delay("Retry", self.after)
+        _checked_reason("Retry", self.reason)
 
     def __str__(self) -> str:
         return self.reason
@@ -45,6 +47,7 @@ class Snooze(Outcome):
 
     def __post_init__(self) -> None:
         _checked_delay("Snooze", self.after)
+        _checked_reason("Snooze", self.reason)
 
     def __str__(self) -> str:
         return self.reason
@@ -56,6 +59,9 @@ class Cancel(Outcome):
 
     reason: str = "the train cancelled itself"
 
+    def __post_init__(self) -> None:
+        _checked_reason("Cancel", self.reason)
+
     def __str__(self) -> str:
         return self.reason
 
@@ -64,6 +70,14 @@ def _checked_delay(outcome: str, after: object) -> None:
     if not isinstance(after, timedelta) or after < timedelta(0):
         expected = "a timedelta that is not negative, such as timedelta(minutes=5)"
         raise InvalidOption(option=f"{outcome}.after", found=after, expected=expected)
+    if after > LONGEST:
+        expected = f"a timedelta of at most {LONGEST.days:,} days"
+        raise InvalidOption(option=f"{outcome}.after", found=after, expected=expected)
+
+
+def _checked_reason(outcome: str, reason: object) -> None:
+    if not isinstance(reason, str):
+        raise InvalidOption(option=f"{outcome}.reason", found=reason, expected="a text")
 
 
 class Ending(NamedTuple):

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Literal, Union, get_args, get_origin
 
 from interlock.errors import InvalidSetting
+from interlock.model.bounds import LARGEST_COUNT, LONGEST
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -16,9 +17,7 @@ _BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "
 _NONE = {"none", "null"}
 _MAY_BE_ZERO = {"max_dispatch_attempts", "statement_cache_size", "dependent_priority_boost", "misfire_threshold",
                 "settle_window", "worker_slots", "retry_delay"}  # fmt: skip
-_LONGEST = timedelta(days=36500)
 _SHORTEST = timedelta(milliseconds=1)
-_LARGEST = 2**31 - 1
 _AT_MOST: dict[str, Any] = {
     "dependent_priority_boost": 63,
     "pool_size": 10_000,
@@ -60,7 +59,7 @@ def _out_of_range(name: str, value: Any) -> str | None:
     if isinstance(value, timedelta) and zero < value < _SHORTEST:
         # PostgreSQL would round it to zero, which switches a timeout off.
         return "at least a millisecond"
-    most = _AT_MOST.get(name, _LONGEST if isinstance(value, timedelta) else _LARGEST)
+    most = _AT_MOST.get(name, LONGEST if isinstance(value, timedelta) else LARGEST_COUNT)
     return f"at most {spoken(most)}" if value > most else None
 
 
@@ -95,7 +94,7 @@ def _duration(value: Any) -> timedelta | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return timedelta(seconds=value) if abs(value) <= _LONGEST.total_seconds() else None
+        return timedelta(seconds=value) if abs(value) <= LONGEST.total_seconds() else None
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     return _duration(float(found[1]) * _SECONDS[(found[2] or "s").lower()]) if found else None
 
@@ -111,7 +110,7 @@ def _float(value: Any) -> float | None:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) <= _LARGEST else None
+    return float(value) if abs(value) <= LARGEST_COUNT else None
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

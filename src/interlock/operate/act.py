@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from interlock.model.act import CODE, Change
+from interlock.model.bounds import checked_remark
 from interlock.observe.events.operate import Acted
 from interlock.store.audit import Audit
 from interlock.store.notify import notify_in
@@ -93,7 +94,8 @@ class Acting:
 
     def by(self, actor: Actor, *, note: str | None = None, dry_run: bool = False) -> Self:
         """The same commands on behalf of somebody, with the reason that goes into the audit."""
-        return type(self)(self._means, actor=actor, note=note, dry_run=dry_run)
+        said = None if note is None else checked_remark("note", note)
+        return type(self)(self._means, actor=actor, note=said, dry_run=dry_run)
 
     async def adatabase(self) -> Database:
         """The database that the commands write to."""

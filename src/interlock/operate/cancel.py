@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from interlock.errors import UnknownGroup, UnknownManifest, UnknownWork
 from interlock.model.act import Permission
+from interlock.model.bounds import checked_id
 from interlock.model.execution import Scope
 from interlock.observe.events.work import CancelRequested
 from interlock.operate.act import Acting
 from interlock.store.cancellation import Cancellations
 from interlock.store.switch import Switches
+from interlock.trains.names import checked_name
 from interlock.worker.report import named
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ IDS_IN_AUDIT = 100
 class CancelCommands(Acting):
     async def cancel_manifest(self, external_id: str) -> Cancelled:
         """End everything of this manifest that waits or runs; its schedule goes on."""
+        checked_name("external_id", external_id)
 
         async def work(act: Act) -> Cancelled:
             found = await Switches(act.sql).find(act.conn, external_id=external_id)
@@ -37,6 +40,7 @@ class CancelCommands(Acting):
 
     async def cancel_group(self, name: str) -> Cancelled:
         """End everything in this group that waits or runs."""
+        checked_name("group", name)
 
         async def work(act: Act) -> Cancelled:
             found = await Switches(act.sql).find(act.conn, group=name)
@@ -55,6 +59,8 @@ class CancelCommands(Acting):
         return await self._cancel_work("entry", entry_id)
 
     async def _cancel_work(self, kind: str, number: int) -> Cancelled:
+        checked_id(f"{kind}_id", number)
+
         async def work(act: Act) -> Cancelled:
             lineage = await Cancellations(act.sql).lineage(act.conn, **{f"{kind}_id": number})
             if lineage is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from interlock.errors import UnknownDeadLetter
 from interlock.model.act import actor_named
+from interlock.model.bounds import checked_id, checked_limit
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.runtime.portal import portal
 from interlock.store.dead_letter import DeadLetters
@@ -65,6 +66,8 @@ class DeadLetterDesk:
 
     async def alist(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         """Those that wait for a person, oldest first."""
+        checked_id("after", after)
+        checked_limit(limit)
         database = await self._commands().adatabase()
         letters = DeadLetters(database.sql)
         async with database.connection() as conn:
@@ -72,6 +75,7 @@ class DeadLetterDesk:
             return list((await letters.get(conn, ids)).values())
 
     async def aget(self, dead_letter_id: int) -> DeadLetter:
+        checked_id("dead_letter_id", dead_letter_id)
         database = await self._commands().adatabase()
         async with database.connection() as conn:
             found = await DeadLetters(database.sql).get(conn, [dead_letter_id])

@@ -8,6 +8,7 @@ import msgspec
 
 from interlock.errors import NotEnded, UnknownWork
 from interlock.model.act import Permission
+from interlock.model.bounds import checked_id
 from interlock.model.work import DEFAULT_GROUP, NewEntry, Terms
 from interlock.observe.events.work import WorkEnqueued
 from interlock.operate.act import Acting
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 class RerunCommands(Acting):
     async def rerun(self, execution_id: int, *, input: Mapping[str, Any] | None = None) -> int:  # noqa: A002  the column's own word
         """Queue an ended execution again, from its first attempt; answers the entry, which names what it repeats."""
+        checked_id("execution_id", execution_id)
 
         async def work(act: Act) -> int:
             reruns = Reruns(act.sql)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from interlock.errors import AlreadyResolved, UnknownDeadLetter
 from interlock.model.act import Permission
+from interlock.model.bounds import checked_id
 from interlock.observe.events.work import DeadLetterResolved
 from interlock.operate.act import Acting
 from interlock.store.dead_letter import DeadLetters
@@ -50,6 +51,8 @@ class ResolveCommands(Acting):
         return await self._resolve_many("acknowledge", wanted)
 
     async def _resolve_one(self, verb: Verb, dead_letter_id: int) -> int | None:
+        checked_id("dead_letter_id", dead_letter_id)
+
         async def work(act: Act) -> int | None:
             resolved = await self._resolve(act, verb, [dead_letter_id])
             if dead_letter_id not in resolved:

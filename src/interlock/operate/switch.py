@@ -10,6 +10,7 @@ from interlock.model.act import Permission
 from interlock.operate.act import Acting
 from interlock.operate.terms import terms_of
 from interlock.store.switch import ALL_TRAINS, Switches
+from interlock.trains.names import checked_name
 from interlock.trains.options import checked_duration
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 class SwitchCommands(Acting):
     async def trigger(self, external_id: str, *, delay: timedelta = timedelta(0)) -> int:
         """Queue a run of the manifest out of turn; its own schedule goes on as planned. Answers the entry."""
+        checked_name("external_id", external_id)
         checked_duration("delay", delay, zero=True)
 
         async def work(act: Act) -> int:
@@ -42,6 +44,7 @@ class SwitchCommands(Acting):
 
     async def pause(self, train: str = ALL_TRAINS) -> bool:
         """Dispatch nothing more of this train, or of all; answers whether it was running."""
+        checked_name("train", train)
 
         async def work(act: Act) -> bool:
             paused = await Switches(act.sql).pause_if_running(act.conn, train, actor=act.actor.name)
@@ -51,6 +54,7 @@ class SwitchCommands(Acting):
 
     async def resume(self, train: str = ALL_TRAINS) -> bool:
         """Take back a pause; answers whether there was one."""
+        checked_name("train", train)
 
         async def work(act: Act) -> bool:
             resumed = await Switches(act.sql).resume_if_paused(act.conn, train)
@@ -71,6 +75,8 @@ class SwitchCommands(Acting):
         )
 
     async def _switch(self, external_id: str, *, enabled: bool) -> bool:
+        checked_name("external_id", external_id)
+
         async def work(act: Act) -> bool:
             switches = Switches(act.sql)
             switch = switches.enable_if_disabled if enabled else switches.disable_if_enabled

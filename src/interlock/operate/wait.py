@@ -36,7 +36,7 @@ async def output_of(database: Database, entry_id: int, train: str, *, seconds: f
 
     gateway = WorkGateway(
         opened,
-        database.sql,
+        lambda: database.sql.schema,
         policy=cast("Policy", None),  # nothing is enqueued here
         max_input_bytes=0,
         declared_groups=tuple,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from interlock.trains.options import checked_seconds
+
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from interlock.trains.gateway import Gateway
     from interlock.trains.train import Train
 
@@ -19,13 +23,13 @@ class Handle(Generic[T]):
         self.train = train
         self._gateway = gateway
 
-    def result(self, timeout: float | None = None) -> T:
-        """The output once the work has ended; raises what failed."""
-        return self._decoded(self._gateway.result(self, timeout))
+    def result(self, timeout: float | timedelta | None = None) -> T:
+        """The output once the work has ended; raises what failed. The timeout is in seconds, or a timedelta."""
+        return self._decoded(self._gateway.result(self, checked_seconds("timeout", timeout)))
 
-    async def aresult(self, timeout: float | None = None) -> T:  # noqa: ASYNC109  it bounds a wait, the work goes on
-        """The output once the work has ended; raises what failed."""
-        return self._decoded(await self._gateway.aresult(self, timeout))
+    async def aresult(self, timeout: float | timedelta | None = None) -> T:  # noqa: ASYNC109  it bounds a wait, the work goes on
+        """The output once the work has ended; raises what failed. The timeout is in seconds, or a timedelta."""
+        return self._decoded(await self._gateway.aresult(self, checked_seconds("timeout", timeout)))
 
     def status(self) -> str:
         return self._gateway.status(self)

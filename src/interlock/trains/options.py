@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from interlock.errors import InvalidOption
+from interlock.model.bounds import LARGEST_COUNT, LONGEST
 from interlock.trains.finished import checked_hook
 from interlock.trains.names import checked_names, name_of
 
@@ -124,7 +125,20 @@ def checked_duration(option: str, found: object, *, zero: bool = False) -> timed
     if not isinstance(found, timedelta) or found < _NO_TIME or (found == _NO_TIME and not zero):
         sign = "that is not negative" if zero else "above zero"
         raise InvalidOption(option=option, found=found, expected=f"a timedelta {sign}, such as timedelta(minutes=5)")
+    if found > LONGEST:
+        raise InvalidOption(option=option, found=found, expected=f"a timedelta of at most {LONGEST.days:,} days")
     return found
+
+
+def checked_seconds(option: str, found: object) -> float | None:
+    """How long somebody is ready to wait, in seconds; None for as long as it takes."""
+    if found is None:
+        return None
+    seconds = found.total_seconds() if isinstance(found, timedelta) else found
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds >= 0:
+        expected = "seconds from 0 on as a number or a timedelta, or None to wait for as long as it takes"
+        raise InvalidOption(option=option, found=found, expected=expected)
+    return None if seconds > LONGEST.total_seconds() else float(seconds)
 
 
 def checked_factor(found: object) -> None:
@@ -143,8 +157,8 @@ def checked_retention(found: object) -> timedelta | None:
 def checked_count(option: str, found: object) -> int | None:
     if found is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise InvalidOption(option=option, found=found, expected="a whole number from 1 on")
+    if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= LARGEST_COUNT:
+        raise InvalidOption(option=option, found=found, expected=f"a whole number from 1 to {LARGEST_COUNT:,}")
     return found
 
 

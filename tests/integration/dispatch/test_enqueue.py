@@ -10,6 +10,7 @@ import pytest
 from interlock.errors import PayloadTooLarge, SyncCallInEventLoop, UnknownGroup, UnsupportedConnection
 from interlock.observe.context import ExecutionContext, bound
 from interlock.observe.events.work import WorkEnqueued
+from interlock.settings import override
 from tests.integration.dispatch.shop import Shop
 
 
@@ -139,3 +140,16 @@ async def test_a_new_entry_wakes_the_dispatchers_of_other_servers(shop, conn):
     await shop.greet.aenqueue("Ada")
     async with asyncio.timeout(5):
         await heard.wait()
+
+
+async def test_a_schema_named_after_the_app_was_made_counts_for_its_enqueues_too(migrated, conn):
+    """As the flag --schema does it."""
+    shop = Shop(migrated)
+    shop.app.settings = override(shop.app.settings, {"schema": "tenant"})
+    await shop.app.aapply_schema()
+    async with shop.app:
+        own = await shop.greet.aenqueue("Ada")
+        mine = await shop.greet.using(conn).aenqueue("Bob")
+        assert [await own.astatus(), await mine.astatus()] == ["queued", "queued"]
+    assert await conn.fetchval("SELECT count(*) FROM tenant.work_queue") == 2
+    assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 0
