@@ -227,7 +227,7 @@ class Assembly:
             return []
         hooks = self._hooks()
         worker = self._worker(notifier, hooks, hub) if Role.WORKER in roles else None
-        dispatcher = self._dispatcher(worker, notifier.notify)
+        dispatcher = self._dispatcher(worker, notifier.notify, direct=worker)
         dispatch = DispatchComponent(dispatcher, emit=self._emit, notify=notifier.notify)
         hub.subscribe("work", lambda _: dispatch.wake())
         self._app.work.wake_with(dispatch.wake)
@@ -237,7 +237,12 @@ class Assembly:
         return [*self._resources(hooks), worker, dispatch]
 
     def _dispatcher(
-        self, worker: Worker | None, notify: Callable[[str], None], local: LocalSubmitter | None = None
+        self,
+        worker: Worker | None,
+        notify: Callable[[str], None],
+        local: LocalSubmitter | None = None,
+        *,
+        direct: Worker | None = None,
     ) -> JobDispatcher:
         hands = NoHands() if worker is None else worker.slots
         wake = (lambda: None) if worker is None else worker.wake
@@ -246,6 +251,7 @@ class Assembly:
             self._settings.dispatch,
             hands=hands,
             local=local or PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
+            direct=direct,
             server=lambda: self.keeper.server,
             emit=self._emit,
             clock=self._clock,

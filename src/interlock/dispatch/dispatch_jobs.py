@@ -6,6 +6,7 @@ entry under a savepoint of its own, so the one that cannot be dispatched fails a
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.store.execution import Executions
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from interlock.model.execution import Claim, Reservation
     from interlock.model.work import Candidate, Dispatched
     from interlock.store.connection import Connection
     from interlock.store.dispatching import Dispatching, Refused
     from interlock.store.sql import Catalog
+    from interlock.store.taking import Taking
 
 
 class Unfit(NamedTuple):
@@ -29,33 +32,50 @@ class Unfit(NamedTuple):
     error: Exception
 
 
-async def dispatch_jobs(
-    conn: Connection, dispatching: Dispatching, chosen: Sequence[Candidate], *, now: datetime | None
-) -> list[Dispatched]:
-    return await dispatching.hand_over(conn, chosen, now=now) if chosen else []
+@dataclass
+class HandOver:
+    """The transaction of one tick, and what it dispatched: to the slots that were reserved, or to whoever claims it."""
+
+    conn: Connection
+    dispatching: Dispatching
+    taking: Taking
+    reservation: Reservation | None
+    now: datetime | None
+    dispatched: list[Dispatched] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+
+    async def __call__(self, chosen: Sequence[Candidate]) -> None:
+        if self.reservation is None:
+            self.dispatched += await self.dispatching.hand_over(self.conn, chosen, now=self.now)
+        else:
+            taken = await self.taking.take(self.conn, chosen, self.reservation, now=self.now)
+            self.dispatched += taken.dispatched
+            self.claims += taken.claims
 
 
-async def dispatch_one_by_one(
-    conn: Connection, dispatching: Dispatching, sql: Catalog, chosen: Sequence[Candidate], *, now: datetime | None
-) -> tuple[list[Dispatched], list[Unfit]]:
-    done: list[Dispatched] = []
+async def dispatch_jobs(hand_over: HandOver, chosen: Sequence[Candidate]) -> None:
+    if chosen:
+        await hand_over(chosen)
+
+
+async def dispatch_one_by_one(hand_over: HandOver, sql: Catalog, chosen: Sequence[Candidate]) -> list[Unfit]:
     unfit: list[Unfit] = []
     for candidate in chosen:
         try:
-            async with conn.transaction():
-                done += await dispatching.hand_over(conn, [candidate], now=now)
+            async with hand_over.conn.transaction():
+                await hand_over([candidate])
         except Exception as error:
             if is_passing(error):
                 raise
-            unfit += await _fail_alone(conn, dispatching, candidate, error, now)
+            unfit += await _fail_alone(hand_over, candidate, error)
     manifests = {each.refused.manifest_id for each in unfit if each.refused.manifest_id is not None}
     if manifests:
-        await Executions(sql).unblock(conn, manifests, now=now)
-    return done, unfit
+        await Executions(sql).unblock(hand_over.conn, manifests, now=hand_over.now)
+    return unfit
 
 
-async def _fail_alone(
-    conn: Connection, dispatching: Dispatching, candidate: Candidate, error: Exception, now: datetime | None
-) -> list[Unfit]:
-    refused = await dispatching.fail_if_queued(conn, candidate.id, f"{type(error).__name__}: {error}", now=now)
+async def _fail_alone(hand_over: HandOver, candidate: Candidate, error: Exception) -> list[Unfit]:
+    refused = await hand_over.dispatching.fail_if_queued(
+        hand_over.conn, candidate.id, f"{type(error).__name__}: {error}", now=hand_over.now
+    )
     return [] if refused is None else [Unfit(candidate.id, refused, error)]

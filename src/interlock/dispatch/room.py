@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from interlock.model.execution import Claim, Reservation
+
 ONE_BATCH = 100
 
 
@@ -29,12 +31,33 @@ class Hands(Protocol):
     def limits(self) -> Iterable[tuple[tuple[str, ...], int]]:
         """The names of each train with a limit of its own, and how many more of it may run."""
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether any train has a limit of its own."""
+
+
+class DirectHands(Protocol):
+    """A worker whose free slots the dispatcher fills itself."""
+
+    def reserve(self) -> Reservation | None:
+        """The free slots; None where there are none now. Whoever reserves ends it with `take_up` or `unsure`."""
+
+    def take_up(self, reservation: Reservation, claims: list[Claim]) -> None:
+        """Run these; what is left of the reservation is free again."""
+
+    def unsure(self) -> None:
+        """The answer was lost: whoever owns the slots looks up what happened."""
+
+    def wake(self) -> None:
+        """There are jobs to be claimed."""
+
 
 class NoHands:
     """A server without a worker."""
 
     free = 0
     claimed = 0
+    has_limits = False
 
     def __init__(self) -> None:
         self.trains: dict[str, object] = {}
@@ -111,10 +134,12 @@ def room_by_count(hands: Hands, waiting: Mapping[str, int], *, limit: int | None
     A train with a limit of its own is dispatched no further than that, and what waits of it beyond its limit takes no
     room away from the others.
     """
-    room = Room(_total(hands, claimable(hands, waiting), limit))
-    for names, left in hands.limits():
-        room.limit(names, max(left - sum(waiting.get(name, 0) for name in names), 0))
-    return room
+    return _limited(Room(_total(hands, claimable(hands, waiting), limit)), hands, waiting)
+
+
+def room_in_slots(hands: Hands, waiting: Mapping[str, int], *, slots: int) -> Room:
+    """So many slots, less what waits to be claimed: that comes first."""
+    return _limited(Room(slots - claimable(hands, waiting)), hands, waiting)
 
 
 def claimable(hands: Hands, waiting: Mapping[str, int]) -> int:
@@ -122,6 +147,12 @@ def claimable(hands: Hands, waiting: Mapping[str, int]) -> int:
     unclaimed = dict(waiting)
     limited = sum(min(left, sum(unclaimed.pop(name, 0) for name in names)) for names, left in hands.limits())
     return limited + sum(unclaimed.values())
+
+
+def _limited(room: Room, hands: Hands, waiting: Mapping[str, int]) -> Room:
+    for names, left in hands.limits():
+        room.limit(names, max(left - sum(waiting.get(name, 0) for name in names), 0))
+    return room
 
 
 def _total(hands: Hands, taken: int, limit: int | None) -> int:

@@ -30,6 +30,15 @@ class Claim(NamedTuple):
         return self.manifest_id is None and not self.keyed
 
 
+class Reservation(NamedTuple):
+    """Free slots of one worker that somebody is about to fill, and the token under which it will hold what it gets."""
+
+    server: UUID
+    host: str
+    token: UUID
+    room: int
+
+
 class Interruption(NamedTuple):
     """What happened to a held execution from outside: a request to stop, or the loss of it."""
 

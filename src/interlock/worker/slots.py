@@ -31,6 +31,10 @@ class Slots:
     def free(self) -> int:
         return max(self.total - len(self.running), 0)
 
+    @property
+    def has_limits(self) -> bool:
+        return bool(self._limited)
+
     def claimable(self) -> Iterator[tuple[list[str], int]]:
         """Names and how many of them to claim; asked again after each claim, as the slots fill."""
         if self._unlimited and self.free:

@@ -1,8 +1,9 @@
 """The worker of a server: claims jobs as slots get free, runs them, settles them, and hands back what it cannot finish.
 
 A job is held from its claim until its outcome is written; the proof is the token of the claim. Its slot is free as soon
-as the body returns. A claim whose answer was lost with the connection is looked up by its token before the next one, so
-that nothing stays claimed that nobody runs.
+as the body returns. The dispatcher of the same server fills free slots directly; jobs that any worker may take are
+claimed. Either way an answer that was lost with the connection is looked up by its token before anything else, so that
+nothing stays held that nobody runs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import asyncio
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from interlock import failpoints
 from interlock.observe.events.work import WorkClaimed
@@ -21,6 +21,7 @@ from interlock.store.execution import Executions
 from interlock.store.line import Line
 from interlock.worker.cancel import CancelWatch
 from interlock.worker.deadlines import Deadlines
+from interlock.worker.filling import Filling
 from interlock.worker.handback import HandBack
 from interlock.worker.job import Cause, Job
 from interlock.worker.processes import Processes
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from uuid import UUID
 
-    from interlock.model.execution import Claim
+    from interlock.model.execution import Claim, Reservation
     from interlock.model.outcome import Ending
     from interlock.observe.bus import Emit
     from interlock.observe.events.base import Event
@@ -71,7 +72,8 @@ class Worker:
         extensions: Extensions | None = None,
         hooks: Hooks | None = None,
     ) -> None:
-        self._slots, self._settings, self._server, self._host = slots, settings, server, host
+        self._slots, self._settings, self._server = slots, settings, server
+        self._filling = Filling(slots, server=server, host=host)
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
         self._on_freed: Callable[[], None] = lambda: None
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
@@ -94,7 +96,8 @@ class Worker:
         self._claiming = Loop(self.name, self.tick, emit=emit)
         self._watching = Loop(self._watch.name, self._watch.tick, emit=emit)
         self._home: asyncio.AbstractEventLoop | None = None
-        self._unanswered: tuple[UUID, UUID] | None = None
+        self._may_claim_more = True
+        self._claim_is_next = self._dispatch_is_next = self._stopping = self._closed = False
         self._idle = asyncio.Event()
 
     @property
@@ -111,6 +114,7 @@ class Worker:
 
     def wake(self) -> None:
         """There are new jobs; from any thread."""
+        self._may_claim_more = True
         self._claiming.wake()
 
     def cancel_noticed(self, detail: str) -> None:
@@ -136,7 +140,33 @@ class Worker:
         self._home = asyncio.get_running_loop()
 
     def stop(self) -> None:
+        self._stopping = True
         self._claiming.stop()
+
+    def reserve(self) -> Reservation | None:
+        """The free slots, for the dispatcher of this server; None: not now, it is called as soon as that changes."""
+        if self._stopping or self._claim_is_next or self._is_behind:
+            return None
+        reservation = self._filling.reserve()
+        self._dispatch_is_next = reservation is None
+        return reservation
+
+    def take_up(self, reservation: Reservation, claims: list[Claim]) -> None:
+        """Run what was dispatched to the reserved slots; the others are free again."""
+        if self._closed:
+            return  # a forced shutdown did not wait for it: it is recovered like all that a server left behind
+        self._filling.answered()
+        self._begin(claims, reservation)
+        if self._claim_is_next:
+            self._claiming.wake()
+        if not self._slots.running:
+            self._idle.set()
+
+    def unsure(self) -> None:
+        """The dispatch to the reserved slots may have happened, its answer is lost."""
+        self._filling.unsure()
+        self._claiming.wake()
+        self._idle.set()
 
     async def run(self) -> None:
         """Until stopped and idle; cancelled before that, it tells what runs to stop and hands it back."""
@@ -153,13 +183,16 @@ class Worker:
 
     async def tick(self) -> timedelta:
         """Claim as many jobs as there are free slots."""
-        server = self._server()
-        if server is None or self._settler.waiting > UNSETTLED_PER_SLOT * self._slots.total:
+        self._claim_is_next = False
+        if self._server() is None or self._is_behind:
             return self._settings.worker_polling_interval
         await self._recall()
-        full = False
-        for trains, limit in self._slots.claimable():
-            full = len(await self._claim(server, trains, limit)) == limit or full
+        if self._filling.in_flight:
+            self._claim_is_next = True
+            return self._settings.worker_polling_interval
+        full = await self._claim_all()
+        if self._dispatch_is_next:
+            self._on_freed()
         return IMMEDIATELY if full and self._slots.free else self._settings.worker_polling_interval
 
     async def step(self) -> int:
@@ -173,37 +206,65 @@ class Worker:
 
     async def aclose(self) -> None:
         """Free what a worker that was only stepped holds."""
+        self._closed = True
         self._deadlines.close()
         await self._settler.close()
         await self._line.close()
         self._threads.close()
         await self._processes.close()
 
-    async def _claim(self, server: UUID, trains: list[str], limit: int) -> list[Claim]:
-        token, now = uuid4(), self._clock.injected()
-        self._unanswered = (server, token)
-        async with self._line.connection() as conn:
-            claims = await self._jobs.claim(
-                conn, trains=trains, limit=limit, server=server, host=self._host, token=token, now=now
-            )
-        await failpoints.reach("worker.claimed")
-        self._unanswered = None
-        self._begin(claims, server, token)
-        return claims
+    @property
+    def _is_behind(self) -> bool:
+        return self._settler.waiting > UNSETTLED_PER_SLOT * self._slots.total
+
+    async def _claim_all(self) -> bool:
+        """Whether a claim got all it asked for, so that there may be more."""
+        full = asked = False
+        for trains, limit in self._slots.claimable():
+            reservation = self._filling.reserve()
+            if reservation is None:
+                break
+            asked, full = True, await self._claim(reservation, trains, limit) == limit or full
+        # While nothing waits to be claimed a freed slot is the dispatcher's alone.
+        self._may_claim_more = full or not asked or self._slots.has_limits
+        return full
+
+    async def _claim(self, reservation: Reservation, trains: list[str], limit: int) -> int:
+        server, host, token, _ = reservation
+        try:
+            async with self._line.connection() as conn:
+                claims = await self._jobs.claim(
+                    conn,
+                    trains=trains,
+                    limit=limit,
+                    server=server,
+                    host=host,
+                    token=token,
+                    now=self._clock.injected(),
+                )
+            await failpoints.reach("worker.claimed")
+        except BaseException:
+            self._filling.unsure()
+            raise
+        self._filling.answered()
+        self._begin(claims, reservation)
+        return len(claims)
 
     async def _recall(self) -> None:
-        """Take up what a claim got whose answer never came."""
-        if self._unanswered is None:
+        """Take up what a claim or a dispatch got whose answer never came."""
+        reservation = self._filling.unanswered
+        if reservation is None:
             return
-        server, token = self._unanswered
         async with self._line.connection() as conn:
-            claims = await self._jobs.recall(conn, server=server, token=token)
-        self._unanswered = None
-        self._begin(claims, server, token)
+            claims = await self._jobs.recall(conn, server=reservation.server, token=reservation.token)
+        self._filling.answered()
+        self._begin(claims, reservation)
+        self._dispatch_is_next = True
 
-    def _begin(self, claims: list[Claim], server: UUID, token: UUID) -> None:
+    def _begin(self, claims: list[Claim], reservation: Reservation) -> None:
         if not claims:
             return
+        server, token = reservation.server, reservation.token
         started, watched, create_task = time.monotonic(), self._watched(WorkClaimed), asyncio.create_task
         jobs = []
         for claim in claims:
@@ -232,7 +293,8 @@ class Worker:
 
     def _slot_freed(self, job: Job) -> None:
         self._slots.give_back(job)
-        self._claiming.wake()
+        if self._may_claim_more:
+            self._claiming.wake()
         self._on_freed()
         if not self._slots.running:
             self._idle.set()
@@ -241,7 +303,7 @@ class Worker:
         self._on_freed()
 
     async def _until_idle(self) -> None:
-        while self._slots.running:
+        while self._slots.running or self._filling.in_flight:
             self._idle.clear()
             await self._idle.wait()
 

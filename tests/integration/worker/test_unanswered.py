@@ -40,7 +40,7 @@ async def test_what_was_claimed_without_an_answer_is_run(works, yard, answers_lo
 
 
 async def test_control_without_the_look_back_it_stays_claimed_by_nobody(works, yard, answers_lost, monkeypatch):
-    monkeypatch.setattr("interlock.worker.worker.Worker._recall", _nothing)
+    monkeypatch.setattr(BackgroundJobs, "recall", _nothing)
 
     @works.app.train
     async def work() -> int:
@@ -54,8 +54,8 @@ async def test_control_without_the_look_back_it_stays_claimed_by_nobody(works, y
     assert (await yard.execution(lost))["state"] == "in_progress"
 
 
-async def _nothing(_worker) -> None:
-    return
+async def _nothing(_self, _conn, **_) -> list:
+    return []
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
 -- For a connection that only ever looks rows up by key. A plan that was made while a table was empty reads it as a whole,
 -- and stays in use until the table is analyzed, however large it has grown by then.
 select set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),
-    set_config('enable_mergejoin', 'off', false)
+    set_config('enable_mergejoin', 'off', false), set_config('jit', 'off', false)

@@ -1,0 +1,102 @@
+-- A whole dispatch in one statement, for free slots of this server's own worker: entries become executions that it holds
+-- already. It does nothing, and says why in every row, where there is a cap to count, where entries are to be made ready
+-- first, or where the server is not alive any more. Jobs that wait to be claimed come first: they take from the room.
+-- Twice as many are looked at as are locked, so that two dispatchers who look at the same time find enough for both.
+with recursive lane as (
+    (
+        select group_id, train
+        from /*schema*/work_queue
+        where state = 'queued'
+          and ready
+        order by group_id, train
+        limit 1
+    )
+    union all
+    select following.*
+    from lane
+    cross join lateral (
+        select w.group_id, w.train
+        from /*schema*/work_queue w
+        where w.state = 'queued'
+          and w.ready
+          and (w.group_id, w.train) > (lane.group_id, lane.train)
+        order by w.group_id, w.train
+        limit 1
+    ) following
+), world as materialized (
+    select
+        exists (select from /*schema*/server where id = :server and state = 'alive') as alive,
+        exists (select from /*schema*/manifest_group where max_active_jobs is not null) as capped,
+        exists (
+            select from /*schema*/work_queue
+            where state = 'queued'
+              and not ready
+              and scheduled_at <= coalesce(:now::timestamptz, statement_timestamp())
+        ) as due,
+        (
+            select count(*)
+            from (
+                select from /*schema*/background_job where train = any(:trains::text[]) limit :room::bigint
+            ) job
+        ) as waiting
+), picked as materialized (
+    select head.id
+    from world
+    join lane on world.alive and not world.capped and not world.due and world.waiting < :room::bigint
+    left join /*schema*/manifest_group g on g.id = lane.group_id
+    cross join lateral (
+        select w.id, w.priority, w.created_at
+        from /*schema*/work_queue w
+        where w.state = 'queued'
+          and w.ready
+          and w.group_id = lane.group_id
+          and w.train = lane.train
+        order by w.priority desc, w.created_at, w.id
+        limit :room::bigint * 2
+    ) head
+    where lane.train = any(:trains::text[])
+      and coalesce(g.enabled, true)
+      and not exists (
+          select from /*schema*/train t
+          where t.paused
+            and (t.name in (lane.train, '*') or lane.train = any(t.aliases))
+      )
+    order by coalesce(g.priority, 0) desc, head.priority desc, head.created_at, head.id
+    limit :room::bigint * 2
+), locked as materialized (
+    select w.*
+    from /*schema*/work_queue w
+    left join /*schema*/manifest_group g on g.id = w.group_id
+    where w.id = any(array(select id from picked))
+      and w.state = 'queued'
+    order by coalesce(g.priority, 0) desc, w.priority desc, w.created_at, w.id
+    limit greatest(:room::bigint - (select waiting from world), 0)
+    for update of w skip locked
+), chosen as materialized (
+    select l.*, nextval(:sequence::text::regclass) as new_execution_id,
+        coalesce(:now::timestamptz, clock_timestamp()) as moment
+    from locked l
+), executed as (
+    insert into /*schema*/execution (
+        id, state, entry_id, first_entry_id, previous_execution_id, kind, train, input, manifest_id, fire_key, group_id,
+        attempt, crashes, max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, timeout, created_at,
+        trace, server_id, host, claim_token, started_at
+    )
+    overriding system value
+    select c.new_execution_id, 'in_progress', c.id, coalesce(c.first_entry_id, c.id), c.previous_execution_id, c.kind,
+        c.train, c.input, c.manifest_id, c.fire_key, c.group_id, c.attempt, c.crashes, c.max_attempts, c.max_crashes,
+        c.retry_delay, c.max_retry_delay, c.retry_backoff, c.timeout, c.moment, c.trace, :server, :host::text,
+        :token::uuid, c.moment
+    from chosen c
+), marked as (
+    update /*schema*/work_queue w
+    set state = 'dispatched', execution_id = c.new_execution_id, left_at = c.moment
+    from chosen c
+    where w.id = c.id
+      and w.state = 'queued'
+)
+select c.new_execution_id, c.train, c.input::text, c.attempt, coalesce(c.first_entry_id, c.id), c.timeout, c.moment,
+    c.manifest_id, c.fire_key, (select m.external_id from /*schema*/manifest m where m.id = c.manifest_id), c.key_held,
+    c.id as entry_id, world.alive, world.capped, world.due, world.waiting, (select count(*) from picked) as found
+from world
+left join chosen c on true
