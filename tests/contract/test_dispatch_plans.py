@@ -42,6 +42,12 @@ ACTIVE = f"""
 INSERT INTO interlock.execution (entry_id, first_entry_id, kind, train, input, group_id, crashes, {COLUMNS})
 SELECT n, n, 'adhoc', 'work', '{{}}', 1 + n % 5, 0, {POLICY} FROM generate_series(1, 50) n
 """
+SERVER = """
+INSERT INTO interlock.server (id, name, roles, trains, tags, slots, host, pid, version, lease, lease_until, renewed_at,
+    steady_since, started_at)
+SELECT gen_random_uuid(), 's', '{}', '{}', '{}', 1, 'h', 1, '0', '1 min', now() + interval '1 min', now(), now(), now()
+RETURNING id
+"""
 SCALES = [
     pytest.param((60_000, 10_000, 5_000), id="reduced"),
     pytest.param((1_000_000, 100_000, 20_000), id="full", marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
@@ -161,6 +167,25 @@ async def test_a_dispatch_touches_what_it_dispatches(explain, conn):
     )
     assert scans(plan) == {("work_queue", "work_queue_pkey")}
     assert plan["Actual Rows"] == 100
+    assert touched(plan) < 6_000
+
+
+async def test_a_dispatch_in_one_statement_touches_what_it_dispatches(explain, conn):
+    await conn.execute(
+        "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+    )
+    server = await conn.fetchval(SERVER)
+    held = {"server": server, "host": "h", "token": server, "sequence": "interlock.execution_id_seq", "now": None}
+    plan = await explain("dispatch/direct", trains=["work", "other"], room=100, looks=100, **held)
+    assert scans(plan) <= {
+        ("work_queue", "work_queue_for_dispatch"),
+        ("work_queue", "work_queue_for_ready"),
+        ("work_queue", "work_queue_pkey"),
+    }
+    assert plan["Actual Rows"] == 100
+    assert touched(plan) < 8_000
+    plan = await explain("dispatch/take", ids=await candidates(conn, 100), **held)
+    assert scans(plan) == {("work_queue", "work_queue_pkey")}
     assert touched(plan) < 6_000
 
 

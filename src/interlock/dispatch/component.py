@@ -24,7 +24,7 @@ class DispatchComponent:
 
     def freed(self) -> None:
         """Something ended here: this server has a slot, and whoever waits for a cap may have capacity."""
-        if not self._dispatcher.has_enough:
+        if not self._loop.is_woken and not self._dispatcher.has_enough:
             self._loop.wake()
         if self._dispatcher.is_capped:
             self._notify("work:")

@@ -2,8 +2,8 @@
 
 Every server dispatches for its own worker, all at once: the trains it knows, up to its free slots, less what already
 waits to be claimed. So nothing is dispatched further ahead than somebody can run it, and priorities, switches and caps
-keep their effect on what waits. A tick is one READ COMMITTED transaction: it dispatches what it chose, or nothing. It is
-one statement where no cap is to be counted.
+keep their effect on what waits. A tick is one READ COMMITTED transaction: it dispatches what it chose, or nothing.
+Where no cap is to be counted it is one statement.
 
 With `direct` hands the slots are reserved first, and the worker holds what is dispatched from the moment it exists.
 Without them up to one batch more is offered to whoever claims it.

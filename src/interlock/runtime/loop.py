@@ -111,6 +111,11 @@ class Loop:
         self._kinds: Counter[type[Exception]] = Counter()
         self._failing_since = 0.0
 
+    @property
+    def is_woken(self) -> bool:
+        """Whether the next tick follows at once anyway."""
+        return self._woken.is_set()
+
     def wake(self) -> None:
         """Tick at once, or once more if a tick is running; from any thread."""
         self._woken.set()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection, Record
     from interlock.store.sql import Catalog
 
+OVERLAP = 4
+"""So many times its room a dispatcher looks at after it lost entries to another."""
 CLAIM = slice(len(Claim._fields))
 
 
@@ -42,6 +44,7 @@ class Attempt(NamedTuple):
 class Taking:
     def __init__(self, sql: Catalog) -> None:
         self._direct, self._take = sql["dispatch/direct"], sql["dispatch/take"]
+        self._overlap = 1
         self._sequence = f'"{sql.schema}".execution_id_seq'
 
     async def attempt(
@@ -52,6 +55,7 @@ class Taking:
             conn,
             trains=list(trains),
             room=reservation.room,
+            looks=reservation.room * self._overlap,
             server=reservation.server,
             host=reservation.host,
             token=reservation.token,
@@ -61,6 +65,7 @@ class Taking:
         *_, alive, capped, due, waiting, found = rows[0]
         taken = _taken(row for row in rows if row[0] is not None)
         lost = max(min(found, reservation.room - waiting) - len(taken.claims), 0)
+        self._overlap = OVERLAP if lost else 1
         return Attempt(taken, alive, capped, due, waiting, lost)
 
     async def take(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from interlock.trains.codec import PlainCodec
     from interlock.trains.shape import Shape
 
+NULL = b"null"
 _MISSING = "Object missing required field `"
 _UNKNOWN = "Object contains unknown field `"
 
@@ -37,6 +38,7 @@ class Signature:
         self._models = [(name, codec) for name, codec in self._codecs.items() if isinstance(codec, ModelCodec)]
         self._output_codec = self._codec("the output", exit_.output)
         self._partial = len(entrance.required) < len(entrance.parameters)
+        self._returns_nothing = exit_.output is None or exit_.output is type(None)
         self._decode = self._decoder()
         self.json_schema: dict[str, Any] = input_schema(train, self.parameters, self._codecs)
 
@@ -69,6 +71,8 @@ class Signature:
 
     def encode_output(self, value: Any) -> bytes:
         """The output as JSON, checked against the return annotation."""
+        if value is None and self._returns_nothing:
+            return NULL
         try:
             raw = encode(self._output_codec.dump(value))
             self._output_codec.load(raw)

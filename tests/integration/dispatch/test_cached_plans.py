@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.store.database import Database
+from interlock.store.line import Line
 from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
 
@@ -60,5 +61,6 @@ async def test_control_as_postgresql_likes_it_every_tick_reads_the_whole_queue(r
     door = PlansAsItLikes(ramp.dsn, ramp.door().settings)
     ramp._stack.push_async_callback(door.close)
     dispatcher = ramp.dispatcher(door=door, hands=Hands(free=0), max_queued_jobs_per_cycle=10)
+    dispatcher._line = Line(door, "dispatch")
     await grow(ramp, dispatcher)
     assert await rows_read(dispatcher) > LARGE * 5

@@ -1,7 +1,7 @@
 -- A whole dispatch in one statement, for free slots of this server's own worker: entries become executions that it holds
 -- already. It does nothing, and says why in every row, where there is a cap to count, where entries are to be made ready
 -- first, or where the server is not alive any more. Jobs that wait to be claimed come first: they take from the room.
--- Twice as many are looked at as are locked, so that two dispatchers who look at the same time find enough for both.
+-- Whoever lost entries to another dispatcher looks at more than it locks, so that both find enough.
 with recursive lane as (
     (
         select group_id, train
@@ -39,21 +39,11 @@ with recursive lane as (
                 select from /*schema*/background_job where train = any(:trains::text[]) limit :room::bigint
             ) job
         ) as waiting
-), picked as materialized (
-    select head.id
+), open as materialized (
+    select lane.group_id, lane.train, coalesce(g.priority, 0) as group_priority
     from world
     join lane on world.alive and not world.capped and not world.due and world.waiting < :room::bigint
     left join /*schema*/manifest_group g on g.id = lane.group_id
-    cross join lateral (
-        select w.id, w.priority, w.created_at
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and w.group_id = lane.group_id
-          and w.train = lane.train
-        order by w.priority desc, w.created_at, w.id
-        limit :room::bigint * 2
-    ) head
     where lane.train = any(:trains::text[])
       and coalesce(g.enabled, true)
       and not exists (
@@ -61,15 +51,29 @@ with recursive lane as (
           where t.paused
             and (t.name in (lane.train, '*') or lane.train = any(t.aliases))
       )
-    order by coalesce(g.priority, 0) desc, head.priority desc, head.created_at, head.id
-    limit :room::bigint * 2
+), picked as materialized (
+    select head.id, row_number() over (
+        order by open.group_priority desc, head.priority desc, head.created_at, head.id
+    ) as place
+    from open
+    cross join lateral (
+        select w.id, w.priority, w.created_at
+        from /*schema*/work_queue w
+        where w.state = 'queued'
+          and w.ready
+          and w.group_id = open.group_id
+          and w.train = open.train
+        order by w.priority desc, w.created_at, w.id
+        limit :looks::bigint
+    ) head
+    order by place
+    limit :looks::bigint
 ), locked as materialized (
     select w.*
-    from /*schema*/work_queue w
-    left join /*schema*/manifest_group g on g.id = w.group_id
-    where w.id = any(array(select id from picked))
-      and w.state = 'queued'
-    order by coalesce(g.priority, 0) desc, w.priority desc, w.created_at, w.id
+    from picked
+    join /*schema*/work_queue w on w.id = picked.id
+    where w.state = 'queued'
+    order by picked.place
     limit greatest(:room::bigint - (select waiting from world), 0)
     for update of w skip locked
 ), chosen as materialized (

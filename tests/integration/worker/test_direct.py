@@ -1,0 +1,231 @@
+"""The dispatcher fills the slots of its own worker: nothing is lost with an answer, no slot is filled twice, what waits
+to be claimed comes first, and a server that was lost meanwhile settles nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlock import LeaseLost, failpoints
+from interlock.observe.events.work import SettleRefused
+from interlock.store.background_job import BackgroundJobs
+from interlock.worker.filling import Filling
+from interlock.worker.worker import Worker
+from tests.harness.waiting import eventually
+
+if TYPE_CHECKING:
+    from interlock.model.execution import Reservation
+
+
+@pytest.fixture(autouse=True)
+def inert_failpoints():
+    yield
+    failpoints.disarm()
+
+
+@pytest.fixture
+def answer_lost(yard):
+    """The first dispatch that hands something over is committed, and its answer never arrives."""
+    lost: list[int] = []
+
+    async def lose() -> None:
+        if not lost and (held := await yard.conn.fetch("SELECT id FROM interlock.execution WHERE ended_at IS NULL")):
+            lost.extend(row["id"] for row in held)
+            raise ConnectionResetError("the connection ended")
+
+    failpoints.arm("dispatch.committed", lose)
+    return lost
+
+
+async def test_no_job_is_offered_or_claimed_where_the_dispatcher_has_slots(works, yard):
+    @works.app.train
+    async def work(n: int) -> int:
+        return n
+
+    await yard.conn.execute("ALTER TABLE interlock.background_job ADD CONSTRAINT nobody_waits CHECK (false)")
+    handles = await works.app.aenqueue_many([work.bind(n) for n in range(120)])
+    await works.start()
+    assert [await handle.aresult(10) for handle in handles] == list(range(120))
+
+
+async def test_what_was_dispatched_without_an_answer_is_run_once(works, yard, answer_lost):
+    ran = []
+
+    @works.app.train
+    async def work(n: int) -> None:
+        ran.append(n)
+
+    handles = await works.app.aenqueue_many([work.bind(n) for n in range(5)])
+    await works.start()
+    for handle in handles:
+        await handle.aresult(10)
+    assert sorted(ran) == list(range(5))
+    assert len(answer_lost) == 5
+    assert set((await yard.states()).values()) == {"completed"}
+
+
+async def test_control_without_the_look_back_what_was_dispatched_is_run_by_nobody(
+    works, yard, answer_lost, monkeypatch
+):
+    async def nothing(_self, _conn, **_) -> list:
+        return []
+
+    monkeypatch.setattr(BackgroundJobs, "recall", nothing)
+
+    @works.app.train
+    async def work() -> None: ...
+
+    await work.aenqueue()
+    await works.start()
+    await eventually(lambda: bool(answer_lost), 10, "an answer that is lost")
+    await (await work.aenqueue()).aresult(10)
+    assert (await yard.execution(answer_lost[0]))["state"] == "in_progress"
+
+
+async def most_at_once(works, yard, monkeypatch) -> int:
+    """How many of three slots are filled when the dispatcher asks for slots while a claim is under way."""
+    app, asked, running, most = works.new_app(worker_slots=3), asyncio.Event(), 0, 0
+    reserve = Worker.reserve
+
+    def noticed(self) -> Reservation | None:
+        reservation = reserve(self)
+        if claiming.is_set():
+            asked.set()
+        return reservation
+
+    claiming, claimed_once = asyncio.Event(), []
+
+    async def claimed() -> None:
+        if not claimed_once:
+            claimed_once.append(True)
+            await later.aenqueue()
+            claiming.set()
+            await asked.wait()
+
+    monkeypatch.setattr(Worker, "reserve", noticed)
+    failpoints.arm("worker.claimed", claimed)
+
+    async def body() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.6)  # longer than the pause between two ticks of the dispatcher
+        running -= 1
+
+    @app.train
+    async def work() -> None:
+        await body()
+
+    @app.train
+    async def later() -> None:
+        await body()
+
+    runs = [await yard.dispatch() for _ in range(3)]
+    await works.start(app)
+    for run in runs:
+        await works.ended(run)
+    await eventually(lambda: running == 0 and asked.is_set(), 10, "the end of all bodies")
+    return most
+
+
+async def test_the_claim_and_the_dispatcher_never_fill_a_slot_twice(works, yard, monkeypatch):
+    assert await most_at_once(works, yard, monkeypatch) == 3
+
+
+async def test_control_without_the_reservation_they_do(works, yard, monkeypatch):
+    def whatever_is_free(self) -> Reservation | None:
+        self._current = None
+        return reserve(self)
+
+    reserve = Filling.reserve
+    monkeypatch.setattr(Filling, "reserve", whatever_is_free)
+    assert await most_at_once(works, yard, monkeypatch) > 3
+
+
+async def test_a_train_with_a_limit_of_its_own_keeps_it(works):
+    running = most = 0
+
+    @works.app.train(concurrency=2)
+    async def work() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    handles = await works.app.aenqueue_many([work.bind() for _ in range(12)])
+    await works.start()
+    for handle in handles:
+        await handle.aresult(10)
+    assert most == 2
+
+
+async def test_jobs_that_wait_to_be_claimed_are_not_starved_by_a_long_queue(works, yard):
+    app, order = works.new_app(worker_slots=1), []
+
+    @app.train
+    async def work(n: int) -> None:
+        order.append(n)
+
+    await app.aenqueue_many([work.bind(n) for n in range(200)])
+    waiting = await yard.dispatch(input={"n": -1}, priority=9)
+    await works.start(app)
+    await works.ended(waiting)
+    assert order.index(-1) < 20
+
+
+async def test_a_server_that_is_marked_lost_before_the_commit_settles_nothing(works, yard):
+    app, outputs = works.app, iter(["stale", "fresh"])
+
+    @app.train
+    async def work() -> str:
+        output = next(outputs)
+        if output == "stale":
+            try:
+                await asyncio.Event().wait()
+            except LeaseLost:
+                return output
+        return output
+
+    lose_the_server_at(yard, "dispatch.before_commit")
+    # A cap, so that the dispatch has steps to be lost between.
+    await yard.conn.execute("UPDATE interlock.manifest_group SET max_active_jobs = 5")
+    handle = await work.aenqueue()
+    await works.start()
+    assert await handle.aresult(15) == "fresh"
+    await eventually(lambda: bool(works.told(SettleRefused)), 10, "the refusal of the stale outcome")
+    assert sorted((await yard.states()).values()) == ["completed", "failed"]
+
+
+async def test_a_server_that_is_marked_lost_before_it_takes_entries_takes_none(works, yard):
+    @works.app.train
+    async def work() -> None: ...
+
+    lose_the_server_at(yard, "dispatch.loaded")
+    await yard.conn.execute("UPDATE interlock.manifest_group SET max_active_jobs = 5")
+    handle = await work.aenqueue()
+    await works.start()
+    await handle.aresult(15)
+    assert list((await yard.states()).values()) == ["completed"]
+
+
+def lose_the_server_at(yard, failpoint: str) -> None:
+    """In the first tick that has entries in hand."""
+    loaded = False
+
+    async def load() -> None:
+        nonlocal loaded
+        loaded = True
+
+    async def lose() -> None:
+        if loaded or failpoint == "dispatch.loaded":
+            failpoints.disarm(failpoint)
+            await yard.conn.execute(
+                "UPDATE interlock.server SET state = 'lost', ended_at = clock_timestamp() WHERE state = 'alive'"
+            )
+
+    failpoints.arm("dispatch.loaded", load)
+    failpoints.arm(failpoint, lose)
