@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ FLEET = pytest.StashKey[Fleet]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell does so to what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     run_folder.open_folder(config)
 
 

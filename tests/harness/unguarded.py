@@ -17,7 +17,7 @@ def take_guard_off(monkeypatch: pytest.MonkeyPatch, guards: dict[str, str]) -> N
     def unguarded(name: str, schema: str) -> sql.Statement:
         if name not in guards:
             return compiled(name, schema)
-        text = sql.resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
+        text = sql.source_of(name)
         assert text.count(guards[name]) == 1, f"{name} is guarded in other words by now"
         return sql.compile_statement(name, text.replace(guards[name], ""), schema)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidSchemaName
@@ -77,8 +76,13 @@ class Catalog:
 
 @cache
 def _compiled(name: str, schema: str) -> Statement:
-    text = resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
-    return compile_statement(name, text, schema)
+    return compile_statement(name, source_of(name), schema)
+
+
+def source_of(name: str) -> str:
+    from importlib import resources  # noqa: PLC0415  loads a lot that an import of the app should not pay for
+
+    return resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
 
 
 def compile_statement(name: str, text: str, schema: str) -> Statement:

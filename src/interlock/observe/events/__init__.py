@@ -1,119 +1,138 @@
-"""Every event that Interlock emits, one file per subject."""
+"""Every event that Interlock emits, one file per subject; a file is loaded when one of its events is asked for."""
 
 from __future__ import annotations
 
-from interlock.observe.events.base import (
-    Event,
-    ExecutionEvent,
-    RepeatedFailure,
-)
-from interlock.observe.events.lock import (
-    LockEvent,
-    SlotAcquired,
-    SlotExpired,
-    SlotForceReleased,
-    SlotHeldLong,
-    SlotLost,
-    SlotRefused,
-    SlotReleased,
-    SlotRenewalFailed,
-    SlotsDisagree,
-)
-from interlock.observe.events.loop import (
-    ComponentAbandoned,
-    ComponentFailed,
-    Draining,
-    LoopFailed,
-    LoopRecovered,
-    Stopped,
-    SupervisorEvent,
-)
-from interlock.observe.events.manifest import (
-    DeadLettered,
-    ManifestDeferred,
-    ManifestEvent,
-    ManifestPruned,
-    ManifestQueued,
-    ManifestSkipped,
-    ManifestsLed,
-    ManifestsSeeded,
-    ManifestsSkippedCycle,
-    ManifestsTicked,
-    ManifestWriteFailed,
-    MarkersRepaired,
-    MisfireSkipped,
-    StaleReaped,
-    TimeoutRequested,
-)
-from interlock.observe.events.operate import Acted
-from interlock.observe.events.outbox import (
-    LanesChanged,
-    LanesDisagree,
-    MessageDelivered,
-    MessageEnded,
-    MessageEvent,
-    MessageRetried,
-    MessagesClaimed,
-    MessageSettleRefused,
-    MessagesRedriven,
-    MessagesReleased,
-    OutboxEvent,
-    SettlingFailed,
-    TopicBreakerChanged,
-    TopicParked,
-)
-from interlock.observe.events.probe import ProbesListening
-from interlock.observe.events.server import (
-    LeaseLostByServer,
-    LeaseRenewalFailed,
-    ServerDraining,
-    ServerEvent,
-    ServerGone,
-    ServerLost,
-    ServerRegistered,
-)
-from interlock.observe.events.store import (
-    DatabaseBack,
-    DatabaseLost,
-    EmbeddedAdopted,
-    EmbeddedStarted,
-    ListenLost,
-    ListenReady,
-    NoticeFailed,
-    PollingFallback,
-    SchemaApplied,
-    StoreEvent,
-)
-from interlock.observe.events.timer import (
-    BreakerChanged,
-    TimerEnded,
-    TimerEvent,
-    TimerLockBack,
-    TimerLockDown,
-    TimerOverran,
-    TimerRetried,
-    TimerSaturated,
-    TimerSkipped,
-    TimerStarted,
-)
-from interlock.observe.events.upkeep import HistoryForgotten
-from interlock.observe.events.work import (
-    ActivationSkipped,
-    CancelRequested,
-    DeadLetterResolved,
-    DispatchTicked,
-    EntryRefused,
-    ExecutionRecovered,
-    ExecutionReleased,
-    ExecutionSettled,
-    ExecutionStarted,
-    HookFailed,
-    SettleFailed,
-    SettleRefused,
-    SubmitFailed,
-    WorkClaimed,
-    WorkDispatched,
-    WorkEnqueued,
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interlock.observe.events.base import (
+        Event,
+        ExecutionEvent,
+        RepeatedFailure,
+    )
+    from interlock.observe.events.lock import (
+        LockEvent,
+        SlotAcquired,
+        SlotExpired,
+        SlotForceReleased,
+        SlotHeldLong,
+        SlotLost,
+        SlotRefused,
+        SlotReleased,
+        SlotRenewalFailed,
+        SlotsDisagree,
+    )
+    from interlock.observe.events.loop import (
+        ComponentAbandoned,
+        ComponentFailed,
+        Draining,
+        LoopFailed,
+        LoopRecovered,
+        Stopped,
+        SupervisorEvent,
+    )
+    from interlock.observe.events.manifest import (
+        DeadLettered,
+        ManifestDeferred,
+        ManifestEvent,
+        ManifestPruned,
+        ManifestQueued,
+        ManifestSkipped,
+        ManifestsLed,
+        ManifestsSeeded,
+        ManifestsSkippedCycle,
+        ManifestsTicked,
+        ManifestWriteFailed,
+        MarkersRepaired,
+        MisfireSkipped,
+        StaleReaped,
+        TimeoutRequested,
+    )
+    from interlock.observe.events.operate import Acted
+    from interlock.observe.events.outbox import (
+        LanesChanged,
+        LanesDisagree,
+        MessageDelivered,
+        MessageEnded,
+        MessageEvent,
+        MessageRetried,
+        MessagesClaimed,
+        MessageSettleRefused,
+        MessagesRedriven,
+        MessagesReleased,
+        OutboxEvent,
+        SettlingFailed,
+        TopicBreakerChanged,
+        TopicParked,
+    )
+    from interlock.observe.events.probe import ProbesListening
+    from interlock.observe.events.server import (
+        LeaseLostByServer,
+        LeaseRenewalFailed,
+        ServerDraining,
+        ServerEvent,
+        ServerGone,
+        ServerLost,
+        ServerRegistered,
+    )
+    from interlock.observe.events.store import (
+        DatabaseBack,
+        DatabaseLost,
+        EmbeddedAdopted,
+        EmbeddedStarted,
+        ListenLost,
+        ListenReady,
+        NoticeFailed,
+        PollingFallback,
+        SchemaApplied,
+        StoreEvent,
+    )
+    from interlock.observe.events.timer import (
+        BreakerChanged,
+        TimerEnded,
+        TimerEvent,
+        TimerLockBack,
+        TimerLockDown,
+        TimerOverran,
+        TimerRetried,
+        TimerSaturated,
+        TimerSkipped,
+        TimerStarted,
+    )
+    from interlock.observe.events.upkeep import HistoryForgotten
+    from interlock.observe.events.work import (
+        ActivationSkipped,
+        CancelRequested,
+        DeadLetterResolved,
+        DispatchTicked,
+        EntryRefused,
+        ExecutionRecovered,
+        ExecutionReleased,
+        ExecutionSettled,
+        ExecutionStarted,
+        HookFailed,
+        SettleFailed,
+        SettleRefused,
+        SubmitFailed,
+        WorkClaimed,
+        WorkDispatched,
+        WorkEnqueued,
+    )
+
+_SUBJECTS = (
+    "base",
+    "lock",
+    "loop",
+    "manifest",
+    "operate",
+    "outbox",
+    "probe",
+    "server",
+    "store",
+    "timer",
+    "upkeep",
+    "work",
 )
 
 __all__ = [
@@ -213,3 +232,11 @@ __all__ = [
     "WorkDispatched",
     "WorkEnqueued",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for subject in _SUBJECTS:
+            if found := vars(import_module(f"{__name__}.{subject}")).get(name):
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
