@@ -96,7 +96,10 @@ class Assembly:
             self._settings.runtime,
             roles=roles if delivers else roles - {Role.OUTBOX},
             trains=slots.trains if works else self._app.trains.names(),
-            tags=(*(slots.tags if works else ()), *(server_tags(self._settings.outbox) if delivers else ())),
+            tags=(
+                *(slots.tags if works else ()),
+                *(server_tags(self._settings.outbox, self._app.outbox.emitters) if delivers else ()),
+            ),
             slots=slots.total if works else 0,
         )
 

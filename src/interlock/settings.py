@@ -212,6 +212,10 @@ def _refuse_contradictions(settings: Settings) -> None:
         _contradiction(
             settings, "outbox_emit_timeout", "outbox_lease", "a message must be delivered before its lease ends"
         )
+    if settings.locks.lock_backend == "memory" and settings.outbox.outbox_mode != "claim":
+        _contradiction(
+            settings, "outbox_mode", "lock_backend", "workers of other processes do not see who holds which lane"
+        )
     if settings.locks.lock_backend == "redis" and settings.locks.redis_url is None:
         _contradiction(settings, "lock_backend", "redis_url", "the Redis lock backend needs the URL of its server")
 

@@ -6,23 +6,25 @@ import asyncio
 import json
 import os
 import random
-import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import asyncpg
+import pytest
+
 from interlock import Interlock, failpoints
 from interlock.model.message import Dead
-from interlock.observe.events import MessageSettleRefused
+from interlock.observe.events import LanesChanged, MessageSettleRefused
+from interlock.outbox.held import Held
 from interlock.trains.options import Backoff
 from tests.harness.child import tell
 from tests.harness.profile import SHORT_LEASES
+from tests.harness.unguarded import take_guard_off
 from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
-    import asyncpg
-
     from interlock.outbox.publish import Draft
 
 SETTINGS = {
@@ -44,12 +46,14 @@ def app_of(dsn: str, log: str, options: dict) -> Interlock:
 
     async def send(message, context):
         payload = message.payload or {}
-        note(message, context)
+        note(message, context, lease=await lease_left(dsn, message) if options.get("probing") else None)
         await failpoints.reach("outbox.emitting")
         if payload.get("exit"):
             os._exit(9)
         if payload.get("dead"):
             return Dead("refused")
+        if payload.get("fail_first") and not context.redelivery:
+            raise ValueError("the receiver was unwell")
         if payload.get("fail") or random.random() < options.get("failing", 0):
             raise ValueError("the receiver is unwell")
         if seconds := payload.get("sleep", options.get("sleep", 0)):
@@ -60,12 +64,30 @@ def app_of(dsn: str, log: str, options: dict) -> Interlock:
     return app
 
 
+async def lease_left(dsn: str, message) -> float:
+    """For how long the claim of this message still lasts, by the clock that judges it."""
+    conn = await asyncpg.connect(dsn)
+    try:
+        return await conn.fetchval(
+            "SELECT extract(epoch FROM available_at - clock_timestamp())::float8 FROM interlock.outbox WHERE id = $1",
+            message.claimed.id,
+        )
+    finally:
+        await conn.close()
+
+
 async def serve(dsn: str, log: str, options: dict) -> None:
+    """With `unguarded` statements lack a guard, and with `blind` nobody looks at the lease: both for controls."""
     app = app_of(dsn, log, options)
     app.events.subscribe(lambda event: tell("refused", answer=event.answer), (MessageSettleRefused,))
-    async with app.running(["outbox"]):
-        tell("up")
-        await asyncio.Event().wait()
+    app.events.subscribe(lambda event: tell("looked", held=event.held), (LanesChanged,))
+    with pytest.MonkeyPatch.context() as patch:
+        take_guard_off(patch, options.get("unguarded", {}), options.get("instead", ""))
+        if options.get("blind"):
+            patch.setattr(Held, "covers", lambda *_: True)
+        async with app.running(["outbox"]):
+            tell("up")
+            await asyncio.Event().wait()
 
 
 class Receiver:
@@ -74,14 +96,14 @@ class Receiver:
     def __init__(self, log: str | Path) -> None:
         self._path = Path(log)
 
-    def note(self, message, context) -> None:
+    def note(self, message, context, lease: float | None = None) -> None:
         call = {
             "id": message.message_id,
             "key": message.key,
             "n": (message.payload or {}).get("n"),
             "topic": message.topic,
             "again": context.redelivery,
-            "left": context.deadline - time.monotonic(),
+            "lease": lease,
             "pid": os.getpid(),
         }
         line = json.dumps(call).encode() + b"\n"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 
 import asyncpg
 import pytest
 
 from interlock.outbox.publish import Draft
 from tests.acceptance.outbox_worker import World
+from tests.harness.barrier import Barrier, armed
+from tests.harness.unguarded import take_guard_off
 from tests.harness.waiting import eventually
 
 ORDERED = {"outbox_mode": "ordered", "outbox_lanes": 8}
@@ -43,16 +46,24 @@ async def test_kills_and_failures_do_not_invert_first_deliveries(world, workers,
     assert kills > 0
 
 
-async def test_control_without_order_failures_do_invert(world):
-    await world.publish([Draft("order.paid", {"n": n}, key=f"k{key}") for n in range(20) for key in range(5)])
-    await world.worker(failing=0.3, outbox_max_attempts=50)
-    assert await world.all_ended() == {"delivered": 100}
-    last, inverted = {}, 0
-    delivered = await world.conn.fetch("SELECT key, payload->>'n' AS n FROM interlock.outbox ORDER BY ended_at, id")
-    for row in delivered:
-        inverted += int(row["n"]) < last.get(row["key"], -1)
-        last[row["key"]] = int(row["n"])
-    assert inverted > 0
+@pytest.mark.parametrize(("mode", "order"), [("ordered", [0, 1]), ("single", [0, 1]), ("claim", [1, 0])])
+async def test_a_worker_held_before_its_emit_is_overtaken_only_where_no_order_is_kept(world, tmp_path, mode, order):
+    """The last row is the control: without the order of keys the same interleaving inverts two messages every time."""
+    await world.publish([Draft("order.paid", {"n": 0}, key="k")])
+    barrier = Barrier(tmp_path, "outbox.after_claim")
+    options = {"outbox_mode": mode, "outbox_lanes": 8, "outbox_lease": 30, "outbox_emit_timeout": 20}
+    await world.worker(env=armed(barrier), **options)
+    await barrier.reached()
+    await world.publish([Draft("order.paid", {"n": 1}, key="k")])
+    other = await world.worker(**options)
+    if mode == "claim":
+        await eventually(lambda: len(world.receiver.calls()) == 1, 30, "the delivery of the second message")
+    else:
+        await other.expect("looked")
+    barrier.release()
+    assert await world.all_ended() == {"delivered": 2}
+    assert [call["n"] for call in world.receiver.calls()] == order
+    assert len(world.receiver.inversions()) == (mode == "claim")
 
 
 @pytest.mark.parametrize(("on_dead", "delivered"), [("hold", 2), ("continue", 5)])
@@ -72,18 +83,25 @@ async def _same(world, expected) -> bool:
     return await world.states() == expected
 
 
-async def test_a_transaction_that_commits_late_is_delivered_not_skipped(world, migrated):
-    """A lower number that becomes visible after higher ones were delivered is found all the same."""
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("options", [ORDERED, {}], ids=["ordered", "claim"])
+async def test_a_transaction_that_commits_late_is_delivered_not_skipped(world, migrated, seconds, options):
+    """A lower number that becomes visible long after higher ones were delivered is found all the same."""
     late = await asyncpg.connect(migrated)
     transaction = late.transaction()
     await transaction.start()
     await world.app.outbox.apublish(late, "order.paid", {"n": 0}, key="late")
-    await world.publish([Draft("order.paid", {"n": n}, key=f"k{n}") for n in range(1, 10)])
-    await world.worker(**ORDERED)
-    await eventually(lambda: len(world.receiver.calls()) == 9, 30, "the others' delivery")
+    until = time.monotonic() + seconds
+    await world.worker(**options)
+    count = 0
+    while time.monotonic() < until:
+        count += 1
+        await world.publish([Draft("order.paid", {"n": count}, key=f"k{count}")])
+        await eventually(lambda most=count: len(world.receiver.calls()) == most, 30, "the others' delivery")
     await transaction.commit()
-    assert await world.all_ended() == {"delivered": 10}
+    assert await world.all_ended() == {"delivered": count + 1}
     assert await world.conn.fetchval("SELECT id FROM interlock.outbox WHERE key = 'late'") == 1
+    assert [call["n"] for call in world.receiver.calls()] == [*range(1, count + 1), 0]
     await late.close()
 
 
@@ -103,6 +121,84 @@ async def test_two_publishers_of_one_key_are_delivered_in_the_order_of_their_com
     assert await world.all_ended() == {"delivered": 2}
     assert [call["n"] for call in world.receiver.calls()] == [0, 1]
     await first.close()
+
+
+async def test_control_without_the_locks_of_keys_the_second_publisher_overtakes_the_first(world, migrated, monkeypatch):
+    take_guard_off(monkeypatch, {"outbox/publish": "    cross join (select count(*) from locked) l\n"})
+    first = await asyncpg.connect(migrated)
+    transaction = first.transaction()
+    await transaction.start()
+    await world.app.outbox.apublish(first, "order.paid", {"n": 0}, key="k")
+    await world.publish([Draft("order.paid", {"n": 1}, key="k")])
+    await world.worker(**ORDERED)
+    await eventually(world.receiver.calls, 30, "the second one's delivery")
+    await transaction.commit()
+    assert await world.all_ended() == {"delivered": 2}
+    assert [call["n"] for call in world.receiver.calls()] == [1, 0]
+    await first.close()
+
+
+async def test_a_single_worker_delivers_and_another_takes_over_when_it_dies(world):
+    single = {"outbox_mode": "single"}
+    workers = [await world.worker(**single) for _ in range(2)]
+    await world.publish([Draft("order.paid", {"n": n}, key=f"k{n % 7}") for n in range(100)])
+    await world.publish([Draft("order.paid", {"n": n}) for n in range(20)])
+    assert await world.all_ended() == {"delivered": 120}
+    [active] = {call["pid"] for call in world.receiver.calls()}
+    assert world.receiver.inversions() == []
+    [dying] = [each for each in workers if each.pid == active]
+    [standby] = [each for each in workers if each.pid != active]
+    dying.kill()
+    await world.publish([Draft("order.paid", {"n": 100 + n}, key=f"k{n % 7}") for n in range(20)])
+    assert await world.all_ended() == {"delivered": 140}
+    assert {call["pid"] for call in world.receiver.calls()[120:]} == {standby.pid}
+
+
+@pytest.mark.parametrize(("old", "new"), [(8, 4), (4, 8), (16, 1)])
+async def test_of_workers_that_count_lanes_differently_those_with_the_fewest_deliver(world, old, new):
+    """So a changed number of lanes stops nothing while servers are replaced one by one, and inverts nothing."""
+    lanes = {"outbox_mode": "ordered"}
+    first = await world.worker(**lanes, outbox_lanes=old)
+    await world.publish([Draft("order.paid", {"n": n}, key=f"k{n % 20}") for n in range(200)])
+    await eventually(world.receiver.calls, 30, "the first delivery")
+    second = await world.worker(**lanes, outbox_lanes=new)
+    fewest = first if old < new else second
+    await eventually(lambda: _only_holder(world, min(old, new)), 30, "lanes of those with the fewest alone")
+    await world.publish([Draft("order.paid", {"n": 200 + n}, key=f"k{n % 20}") for n in range(200)])
+    assert await world.all_ended() == {"delivered": 400}
+    assert world.receiver.inversions() == []
+    late = [call["pid"] for call in world.receiver.calls() if call["n"] >= 200]
+    assert set(late) == {fewest.pid}
+
+
+async def _only_holder(world, lanes: int) -> bool:
+    """Whether all lanes are held, and all by workers that count so many."""
+    held = "SELECT array_agg(slots) FROM interlock.lock_slot WHERE expires_at > statement_timestamp()"
+    return await world.conn.fetchval(held) == [lanes] * lanes
+
+
+@pytest.mark.parametrize("served", [("outbox_partitions", "eu", "us"), ("outbox_topics", "eu.*", "us.*")])
+async def test_workers_that_serve_different_things_do_not_share_lanes(world, served):
+    """A lane in the hands of one who does not deliver what is in it would keep its keys waiting."""
+    option, *places = served
+    for place in places:
+        await world.worker(**ORDERED, **{option: (place,)})
+    await eventually(lambda: _held(world, 16), 30, "all lanes of both")
+    regions = [place.removesuffix(".*") for place in places]
+    await world.publish(
+        [
+            Draft(f"{region}.paid", {"n": n}, key=f"{region}{n % 30}", partition=region)
+            for n in range(90)
+            for region in regions
+        ]
+    )
+    assert await world.all_ended() == {"delivered": 180}
+    assert world.receiver.inversions() == []
+
+
+async def _held(world, count: int) -> bool:
+    held = "SELECT count(*) FROM interlock.lock_slot WHERE expires_at > statement_timestamp()"
+    return await world.conn.fetchval(held) == count
 
 
 async def test_lanes_are_shared_fairly_and_taken_over_when_their_holder_dies(world):

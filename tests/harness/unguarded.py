@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     import pytest
 
 
-def take_guard_off(monkeypatch: pytest.MonkeyPatch, guards: dict[str, str]) -> None:
-    """From now on these statements, by name, lack that piece of their text."""
+def take_guard_off(monkeypatch: pytest.MonkeyPatch, guards: dict[str, str], instead: str = "") -> None:
+    """From now on these statements, by name, lack that piece of their text, or have another one instead."""
     compiled = sql._compiled
 
     def unguarded(name: str, schema: str) -> sql.Statement:
@@ -19,6 +19,6 @@ def take_guard_off(monkeypatch: pytest.MonkeyPatch, guards: dict[str, str]) -> N
             return compiled(name, schema)
         text = sql.source_of(name)
         assert text.count(guards[name]) == 1, f"{name} is guarded in other words by now"
-        return sql.compile_statement(name, text.replace(guards[name], ""), schema)
+        return sql.compile_statement(name, text.replace(guards[name], instead), schema)
 
     monkeypatch.setattr(sql, "_compiled", unguarded)

@@ -178,6 +178,10 @@ def test_a_misspelt_variable_is_found_and_those_of_others_are_left_alone():
         ({"max_retry_delay": "1m"}, "max_retry_delay=1m contradicts retry_delay=5m"),
         ({"outbox_emit_timeout": 30}, "outbox_emit_timeout=30s contradicts outbox_lease=30s"),
         ({"lock_backend": "redis"}, "lock_backend=redis contradicts redis_url=None"),
+        (
+            {"outbox_mode": "ordered", "lock_backend": "memory"},
+            "outbox_mode=ordered contradicts lock_backend=memory",
+        ),
     ],
 )
 def test_a_contradiction_is_refused_with_both_values_named(load, arguments, named):

@@ -236,14 +236,6 @@ class Figures(NamedTuple):
     two_records: Sequence[str]
 
 
-class DrainWorker(NamedTuple):
-    """A live server that delivers."""
-
-    id: UUID
-    name: str
-    partitions: tuple[str, ...]
-
-
 def record(kind: Any, row: Any) -> Any:
     """A NamedTuple from the columns of the same names."""
     return kind(*(row[name] for name in kind._fields))

@@ -183,6 +183,8 @@ class Drain:
             await self._quiet()
         for emitter, chains in self._routes.chains(held, ordered=request.buckets is not None):
             self._emissions[id(emitter)].submit(chains)
+        if held:
+            await asyncio.sleep(0)  # deliveries begin now, before this worker asks for what comes next
         if claims.messages:
             took = timedelta(seconds=clock() - asked)
             self._emit(MessagesClaimed(count=len(claims.messages), took=took))

@@ -106,6 +106,9 @@ class Emitters:
     def __len__(self) -> int:
         return len(self._declared)
 
+    def patterns(self) -> list[str]:
+        return sorted(self._declared)
+
     def resolved(self, settings: OutboxSettings) -> list[Emitter]:
         """Each with what the settings say where it says nothing."""
         patterns = sorted(self._declared, key=lambda each: ("*" in each, -len(each), each))

@@ -2,8 +2,8 @@
 
 Lane n of N owns a range of the buckets that keys fall into, and one worker at a time holds it. Each worker takes its
 fair share; who has more gives lanes up, but only once what it claimed of them is settled. Workers that count a
-different number of lanes would cut the buckets differently: while any two disagree, the one with more lanes gives all
-of its own up and the other waits for that.
+different number of lanes would cut the buckets differently: while any two disagree, those with the fewest lanes
+deliver, and the others give all of theirs up and stand by.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.locks.lease import Lease
     from interlock.locks.locks import Locks
     from interlock.observe.bus import Emit
+    from interlock.outbox.lane_set import LaneSet
     from interlock.outbox.store import MessageStore
 
 LOOK_INTERVAL = 1.0
@@ -33,9 +34,9 @@ SHALLOW, DEEP = 8, 256  # messages of one bucket that a claim looks at: few whil
 
 
 class Lanes:
-    def __init__(self, store: MessageStore, locks: Locks, *, name: str, lanes: int, ttl: timedelta, emit: Emit) -> None:
+    def __init__(self, store: MessageStore, locks: Locks, shared: LaneSet, *, ttl: timedelta, emit: Emit) -> None:
         self._store, self._locks, self._emit = store, locks, emit
-        self._name, self._lanes, self._ttl = name, lanes, ttl
+        self._shared, self._name, self._lanes, self._ttl = shared, shared.name, shared.lanes, ttl
         self._leases: dict[int, Lease] = {}
         self._draining: set[int] = set()
         self._open: dict[int, int] = {}
@@ -46,6 +47,7 @@ class Lanes:
         self._agreed = False
         self._looked = -LOOK_INTERVAL
         self._told: tuple[int, int] | None = None
+        self._disagreed: set[tuple[str, int]] = set()
 
     @property
     def held(self) -> int:
@@ -153,7 +155,7 @@ class Lanes:
             await self._leases.pop(lane).arelease()
 
     async def _share(self) -> None:
-        wanted = -(-self._lanes // await self._store.workers())
+        wanted = await self._fair_share()
         staying = [lane for lane in self._leases if lane not in self._draining]
         for lane in staying[wanted:]:
             self._draining.add(lane)
@@ -163,13 +165,22 @@ class Lanes:
                 return
             self._leases[lease.slot] = lease
 
+    async def _fair_share(self) -> int:
+        """Those who stand by take none, so they do not count among those who share."""
+        counts = self._shared.counts(await self._store.tags())
+        if any(count < self._lanes for count in counts):
+            return 0
+        return -(-self._lanes // max(counts.count(self._lanes), 1))
+
     async def _agree(self) -> None:
         """Looked at only after the own lanes are taken: of two that come at once, one sees the other at least."""
-        others = [each for each in await self._locks.aholders(self._name) if each.slots != self._lanes]
+        holders = await self._locks.aholders(self._name)
+        others = {(each.owner, each.slots) for each in holders if each.slots != self._lanes}
         self._agreed = not others
-        for other in others:
-            self._emit(LanesDisagree(lanes=self._lanes, other=other.owner, theirs=other.slots))
-        if any(other.slots < self._lanes for other in others):
+        for owner, slots in others - self._disagreed:
+            self._emit(LanesDisagree(lanes=self._lanes, other=owner, theirs=slots))
+        self._disagreed = others
+        if any(slots < self._lanes for _, slots in others):
             self._draining.update(self._leases)
             await self._hand_over()
 

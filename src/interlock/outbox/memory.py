@@ -133,8 +133,8 @@ class MemoryMessages:
     async def close_breaker(self, topic: str) -> bool:
         return self.breakers.pop(topic, None) is not None
 
-    async def workers(self) -> int:
-        return 1
+    async def tags(self) -> list[Sequence[str]]:
+        return []
 
     async def close(self) -> None:
         """Nothing to hang up."""

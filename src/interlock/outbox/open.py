@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from interlock.outbox.doctor import TAG
 from interlock.outbox.drain import Drain
+from interlock.outbox.lane_set import lane_set_of
 from interlock.outbox.lanes import Lanes
 from interlock.outbox.postgres import PostgresMessages
 
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from interlock.store.database import Database
 
 
-def server_tags(settings: OutboxSettings) -> tuple[str, ...]:
-    """How the registry shows which partitions a server delivers."""
-    return tuple(f"{TAG}{partition}" for partition in settings.outbox_partitions)
+def server_tags(settings: OutboxSettings, emitters: Emitters) -> tuple[str, ...]:
+    """How the registry shows which partitions a server delivers, and with whom it shares lanes."""
+    shared = lane_set_of(settings, emitters)
+    partitions = (f"{TAG}{partition}" for partition in settings.outbox_partitions)
+    return (*partitions, *([] if shared is None else [shared.tag]))
 
 
 def open_drain(
@@ -38,10 +41,7 @@ def open_drain(
     host: str | None = None,
 ) -> Drain:
     store = PostgresMessages(database, clock=clock, host=host)
-    lanes = None
-    if settings.outbox_mode != "claim":
-        count = 1 if settings.outbox_mode == "single" else settings.outbox_lanes
-        name = "outbox:" + ",".join(sorted(settings.outbox_partitions))
-        lanes = Lanes(store, locks, name=name, lanes=count, ttl=settings.outbox_lease, emit=emit)
+    shared = lane_set_of(settings, emitters)
+    lanes = None if shared is None else Lanes(store, locks, shared, ttl=settings.outbox_lease, emit=emit)
     resolved = emitters.resolved(settings)
     return Drain(store, resolved, settings, emit=emit, server=server, host=host, lanes=lanes)

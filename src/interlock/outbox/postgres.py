@@ -31,7 +31,6 @@ class PostgresMessages:
         self._review = OutboxReview(database.sql)
 
     async def claim(self, request: ClaimRequest) -> Claims:
-        await failpoints.reach("outbox.before_claim")
         async with self._claiming.connection() as conn:
             claims = await self._messages.claim(conn, request, now=self._clock.injected())
         if claims.messages:
@@ -69,9 +68,9 @@ class PostgresMessages:
         async with self._database.connection() as conn:
             return await self._topics.close(conn, topic)
 
-    async def workers(self) -> int:
+    async def tags(self) -> list[Sequence[str]]:
         async with self._database.connection() as conn:
-            return max(len(await self._review.workers(conn)), 1)
+            return [worker["tags"] for worker in await self._review.workers(conn)]
 
     async def close(self) -> None:
         await self._claiming.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from interlock.errors import InvalidOption, PayloadTooLarge
 from interlock.model.message import NewMessage
+from interlock.observe.trace import traceparent
 from interlock.trains.names import checked_name
 from interlock.trains.options import checked_duration
 from interlock.trains.storable import Unstorable, encode, to_builtins
@@ -51,7 +51,7 @@ def checked_message(draft: Draft, *, max_bytes: int) -> NewMessage:
         message_id=_checked_text("message_id", draft.message_id),
         delay=None if draft.delay is None else checked_duration("delay", draft.delay, zero=True),
         expires=None if draft.expires is None else checked_duration("expires", draft.expires),
-        trace=headers.get("traceparent") or _current_trace(),
+        trace=headers.get("traceparent") or traceparent(),
     )
 
 
@@ -77,13 +77,3 @@ def _checked_text(option: str, found: object) -> str | None:
     if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID or "\0" in found:
         raise InvalidOption(option=option, found=found, expected=f"a text of 1 to {LONGEST_ID} characters")
     return found
-
-
-def _current_trace() -> str | None:
-    """The traceparent of the running span, where OpenTelemetry is in use already; it is never imported for this."""
-    propagate = sys.modules.get("opentelemetry.propagate")
-    if propagate is None:
-        return None
-    carrier: dict[str, str] = {}
-    propagate.inject(carrier)
-    return carrier.get("traceparent")

@@ -34,7 +34,7 @@ class MessageStore(Protocol):
     async def close_breaker(self, topic: str) -> bool:
         """Let the topic be claimed again; False says that it was not closed to anybody."""
 
-    async def workers(self) -> int:
-        """How many workers deliver now, this one included."""
+    async def tags(self) -> list[Sequence[str]]:
+        """What the live servers that deliver say of themselves, one by one."""
 
     async def close(self) -> None: ...

@@ -16,7 +16,7 @@ from interlock.errors import InvalidOption
 from interlock.model.lifecycle import OutboxState
 from interlock.model.message import Claimed, Dead, Delivered, Throttled
 from interlock.outbox.emitters.redis_stream import RedisStream
-from interlock.outbox.emitters.webhook import Webhook, WebhookFailed
+from interlock.outbox.emitters.webhook import Webhook, WebhookFailed, is_public
 from interlock.outbox.message import EmitContext, Message
 
 CLAIMED = Claimed(
@@ -133,12 +133,106 @@ async def test_what_may_pass_is_tried_again(server, status):
 
 @pytest.mark.parametrize(
     "url",
-    ["http://127.0.0.1:1/", "http://localhost:1/", "http://10.0.0.1/", "http://[::1]/", "http://169.254.169.254/"],
+    [
+        "http://127.0.0.1:1/",
+        "http://localhost:1/",
+        "http://10.0.0.1/",
+        "http://[::1]/",
+        "http://169.254.169.254/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[64:ff9b::a00:1]/",
+        "http://[2002:a00:1::]/",
+        "http://[fd12:3456::1]/",
+        "http://[fe80::1]/",
+        "http://0.0.0.0/",
+    ],
 )
 async def test_addresses_of_our_own_network_are_refused_unless_allowed(url):
     outcome = await Webhook(url)(Message(CLAIMED), EmitContext(CLAIMED, 5))
     assert isinstance(outcome, Dead)
     assert outcome.code == "private_address"
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("::ffff:8.8.8.8", True),
+        ("64:ff9b::808:808", True),
+        ("100.64.0.1", False),
+        ("192.168.1.1", False),
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
+        ("fe80::1%eth0", False),
+        ("fec0::1", False),
+        ("ff02::1", False),
+        ("64:ff9b:1::1", False),
+        ("::127.0.0.1", False),
+    ],
+)
+def test_an_address_is_public_or_not_whatever_it_is_wrapped_in(address, public):
+    assert is_public(address) is public
+
+
+@pytest.mark.parametrize("answers", [["10.0.0.5"], ["8.8.8.8", "127.0.0.1"], ["fd00::7"]])
+async def test_a_name_of_which_any_address_is_private_is_refused_before_a_connection_is_made(monkeypatch, answers):
+    resolve_to(monkeypatch, answers)
+    outcome = await Webhook("https://partner.example/hook")(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    assert isinstance(outcome, Dead)
+    assert outcome.code == "private_address"
+    assert "partner.example" in str(outcome)
+
+
+async def test_the_connection_goes_to_the_address_that_was_checked(server, monkeypatch):
+    """A name that points elsewhere at its second look-up leads nowhere, because there is none."""
+    port = server.url.rsplit(":", 1)[1]
+    asked = resolve_to(monkeypatch, ["127.0.0.1"])
+    webhook = Webhook(f"http://partner.example:{port}", allow_private=True)
+    await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    await webhook.aclose()
+    [(_, headers, _)] = server.requests
+    assert headers["host"].startswith("partner.example:")
+    assert asked == ["partner.example"]
+
+
+def resolve_to(monkeypatch, answers: list[str]) -> list[str]:
+    """From now on every name has these addresses; answers the names that were asked for."""
+    asked, resolve = [], asyncio.get_running_loop().getaddrinfo
+
+    async def getaddrinfo(host, port, **options):
+        found = str(host)
+        if found.endswith(".example"):
+            asked.append(found)
+            return [(0, 0, 0, "", (address, port)) for address in answers]
+        return await resolve(host, port, **options)
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    return asked
+
+
+async def test_a_publisher_cannot_forge_what_the_request_says_of_itself(server):
+    forged = {"idempotency-key": "x", "Host": "evil", "interlock-signature": "no", "transfer-encoding": "chunked"}
+    claimed = CLAIMED._replace(headers=json.dumps({**forged, "x-own": "yes"}), message_id="ключ 1")
+    webhook = Webhook(server.url, allow_private=True, secret="s")
+    await webhook(Message(claimed), EmitContext(claimed, 5))
+    await webhook.aclose()
+    [(_, headers, body)] = server.requests
+    assert headers["x-own"] == "yes"
+    assert headers["idempotency-key"] == "%D0%BA%D0%BB%D1%8E%D1%87%201"
+    assert headers["host"].startswith("127.0.0.1")
+    assert headers["interlock-signature"].startswith("t=")
+    assert json.loads(body) == {"id": 1}
+
+
+async def test_of_a_long_answer_only_the_beginning_is_read(server):
+    server.answer = f"HTTP/1.1 400 Bad\r\nContent-Length: {1 << 40}\r\n\r\n" + "x" * 100_000
+    outcome = await post(server)
+    assert isinstance(outcome, Dead)
+    assert 500 <= len(str(outcome)) < 600
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nonsense", "http://"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import sys
 from datetime import timedelta
+from types import SimpleNamespace
 
 import asyncpg
 import psycopg
@@ -61,6 +63,71 @@ async def test_psycopg_connections_publish_in_their_transactions(app, conn, migr
     assert await published(conn) == [("async", "[1, 2]", "k", None)]
     await asyncio.to_thread(publish_blocking, app, migrated)
     assert [row[0] for row in await published(conn)] == ["async", "one", "two", "three"]
+
+
+@pytest.mark.parametrize("client", ["asyncpg", "asyncpg pool", "psycopg async", "psycopg"])
+@pytest.mark.parametrize("keeps", [True, False], ids=["commit", "rollback"])
+async def test_every_client_publishes_with_its_transaction_or_not_at_all(app, conn, migrated, client, keeps):
+    await CLIENTS[client](app, migrated, keeps=keeps)
+    expected = [("t", '{"x": 1}', "k", None), ("u", "2", None, "eu")]
+    assert await published(conn) == (expected if keeps else [])
+
+
+DRAFTS = [Draft("t", {"x": 1}, key="k"), Draft("u", 2, partition="eu")]
+
+
+async def with_asyncpg(app, dsn, *, keeps: bool) -> None:
+    own = await asyncpg.connect(dsn)
+    await publish_in(app, own, keeps=keeps)
+    await own.close()
+
+
+async def with_a_pool(app, dsn, *, keeps: bool) -> None:
+    async with asyncpg.create_pool(dsn, min_size=1, max_size=1) as pool, pool.acquire() as own:
+        await publish_in(app, own, keeps=keeps)
+
+
+async def publish_in(app, own, *, keeps: bool) -> None:
+    transaction = own.transaction()
+    await transaction.start()
+    assert len(await app.outbox.apublish_many(own, DRAFTS)) == 2
+    await (transaction.commit() if keeps else transaction.rollback())
+
+
+async def with_psycopg(app, dsn, *, keeps: bool) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as own:
+        assert len(await app.outbox.apublish_many(own, DRAFTS)) == 2
+        await (own.commit() if keeps else own.rollback())
+
+
+async def with_blocking_psycopg(app, dsn, *, keeps: bool) -> None:
+    def publish() -> None:
+        with psycopg.connect(dsn) as own:
+            assert len(app.outbox.publish_many(own, DRAFTS)) == 2
+            (own.commit if keeps else own.rollback)()
+
+    await asyncio.to_thread(publish)
+
+
+CLIENTS = {
+    "asyncpg": with_asyncpg,
+    "asyncpg pool": with_a_pool,
+    "psycopg async": with_psycopg,
+    "psycopg": with_blocking_psycopg,
+}
+
+
+async def test_the_trace_of_the_publisher_is_stored_unless_a_header_names_another(app, conn, monkeypatch):
+    """OpenTelemetry is not needed to store it, so what it would answer stands here."""
+    span = SimpleNamespace(is_valid=True, trace_id=10, span_id=11, trace_flags=1)
+    telemetry = SimpleNamespace(get_current_span=lambda: SimpleNamespace(get_span_context=lambda: span))
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", telemetry)
+    one = await app.outbox.apublish(conn, "a", 1)
+    other = await app.outbox.apublish(conn, "a", 1, headers={"traceparent": "00-aa-bb-01"})
+    assert (await app.outbox.aget(one)).trace == f"00-{10:032x}-{11:016x}-01"
+    assert (await app.outbox.aget(other)).trace == "00-aa-bb-01"
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace")
+    assert (await app.outbox.aget(await app.outbox.apublish(conn, "a", 1))).trace is None
 
 
 def publish_blocking(app, dsn) -> None:

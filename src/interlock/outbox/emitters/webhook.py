@@ -15,6 +15,7 @@ import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from interlock.errors import InvalidOption
 from interlock.model.message import Dead, Delivered, Throttled
@@ -33,6 +34,9 @@ PASSING = {408, 425}
 DEFAULT_THROTTLE = timedelta(seconds=30)
 LONGEST_THROTTLE = timedelta(days=1)
 LONGEST_REASON = 500
+READABLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+OURS = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "interlock-signature"}
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class WebhookFailed(Exception):
@@ -75,14 +79,16 @@ class Webhook:
             address = await self._resolve()
         except PrivateAddress as refused:
             return Dead("private_address", str(refused))
-        response = await self._client().post(
+        request = self._client().stream(
+            "POST",
             self._url.copy_with(host=address),
             content=message.body(),
             headers=self._request_headers(message, context),
             timeout=max(context.remaining().total_seconds(), 0.001),
             extensions={"sni_hostname": self._url.host},
         )
-        return self._outcome(response)
+        async with request as response:
+            return self._outcome(response, await _beginning(response))
 
     async def aclose(self) -> None:
         client = self._clients.pop(asyncio.get_running_loop(), None)
@@ -107,25 +113,26 @@ class Webhook:
                 _refuse_private(self._url.host, address)
         return addresses[0]
 
-    def _request_headers(self, message: Message, context: EmitContext) -> dict[str, str]:
-        headers = {
-            "Content-Type": "application/json",
-            **message.headers,
-            **self._headers,
-            "Host": self._url.netloc.decode(),
-            "Idempotency-Key": context.idempotency_key,
-            "Interlock-Topic": message.topic,
-            "Interlock-Redelivery": str(context.redelivery).lower(),
-        }
+    def _request_headers(self, message: Message, context: EmitContext) -> httpx.Headers:
+        """Whoever publishes says what the receiver reads, and nothing about the request itself or who signed it."""
+        import httpx  # noqa: PLC0415  see above
+
+        headers = httpx.Headers({"Content-Type": "application/json"})
+        headers.update({name: value for name, value in message.headers.items() if name.lower() not in OURS})
+        headers.update(self._headers)
+        headers["Host"] = self._url.netloc.decode()
+        headers["Idempotency-Key"] = quote(context.idempotency_key, safe=READABLE)
+        headers["Interlock-Topic"] = quote(message.topic, safe=READABLE)
+        headers["Interlock-Redelivery"] = str(context.redelivery).lower()
         if message.trace is not None:
             headers["traceparent"] = message.trace
         if self._secret is not None:
             headers["Interlock-Signature"] = signature(self._secret, message.body(), int(time.time()))
         return headers
 
-    def _outcome(self, response: httpx.Response) -> Outcome:
+    def _outcome(self, response: httpx.Response, body: str) -> Outcome:
         status = response.status_code
-        reason = f"HTTP {status}: {response.text[:LONGEST_REASON]}"
+        reason = f"HTTP {status}: {body}"
         if OK <= status < MULTIPLE_CHOICES:
             record = response.headers.get(self._record_header) if self._record_header else None
             return Delivered(record)
@@ -144,10 +151,34 @@ def signature(secret: bytes, body: bytes, seconds: int) -> str:
 
 
 def _refuse_private(host: str, address: str) -> None:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    if not (mapped or found).is_global or (mapped or found).is_multicast:
+    if not is_public(address):
         raise PrivateAddress(f"{host} leads to {address}, which is not on the public internet; allow_private allows it")
+
+
+def is_public(address: str) -> bool:
+    """Whether it is on the public internet, also where an IPv6 address only wraps an IPv4 address."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.is_site_local:
+            return False
+        found = _wrapped(found) or found
+    return found.is_global and not (found.is_multicast or found.is_reserved)
+
+
+def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a mapped, a 6to4 or a translated (NAT64) address stands for."""
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+async def _beginning(response: httpx.Response) -> str:
+    """So much of the answer as a reason needs: a receiver must not be able to fill this process."""
+    if response.is_success:
+        return ""
+    async for piece in response.aiter_bytes(LONGEST_REASON):
+        return piece[:LONGEST_REASON].decode("utf-8", "replace")
+    return ""
 
 
 def _retry_after(value: str | None) -> timedelta | None:

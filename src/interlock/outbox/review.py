@@ -1,0 +1,155 @@
+"""Looking at messages, and deciding about them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from interlock.errors import InvalidOption, UnknownMessage
+from interlock.observe.events.outbox import MessagesRedriven, TopicParked
+from interlock.outbox.doctor import examine
+from interlock.outbox.operate import Act, park, redrive
+from interlock.runtime.portal import portal
+from interlock.store.outbox_review import OutboxReview
+from interlock.trains.names import checked_name
+
+if TYPE_CHECKING:
+    from builtins import list as listing
+    from collections.abc import Awaitable, Callable
+
+    from interlock.model.message import MessageDetail, MessageRow, TopicStats
+    from interlock.observe.bus import Emit
+    from interlock.outbox.doctor import Finding
+    from interlock.runtime.clock import Clock
+    from interlock.store.database import Database
+
+MOST_AT_ONCE = 10_000
+
+
+class Reviewing:
+    """The part of `app.outbox` for operators."""
+
+    def __init__(self, database: Callable[[], Awaitable[Database]], clock: Callable[[], Clock], emit: Emit) -> None:
+        self._database, self._clock, self._emit = database, clock, emit
+
+    async def afind_pending(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:
+        """What is due and was never tried. For inspection only: it claims nothing, others find the same."""
+        return await self._find(topic, limit, retries=False)
+
+    async def afind_retry_ready(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:
+        """What failed and is due again. For inspection only: it claims nothing, others find the same."""
+        return await self._find(topic, limit, retries=True)
+
+    async def alist(
+        self, *, state: str | None = None, topic: str | None = None, before: int | None = None, limit: int = 100
+    ) -> listing[MessageRow]:
+        """Messages, the newest first."""
+        database = await self._database()
+        async with database.connection() as conn:
+            return await OutboxReview(database.sql).list(conn, state=state, topic=topic, before=before, limit=limit)
+
+    async def aget(self, message: int | str) -> MessageDetail:
+        """A message by its number or its message id, with its history."""
+        database = await self._database()
+        async with database.connection() as conn:
+            found = await OutboxReview(database.sql).get(conn, message)
+        if found is None:
+            raise UnknownMessage(name=str(message))
+        return found
+
+    async def aredrive(
+        self,
+        *ids: int,
+        actor: str,
+        topic: str | None = None,
+        failure: str | None = None,
+        everything: bool = False,
+        limit: int = MOST_AT_ONCE,
+        rate: float | None = None,
+        note: str | None = None,
+        via: str = "code",
+        dry_run: bool = False,
+    ) -> dict[int, bool]:
+        """Let dead messages and those under review be delivered again; answers which come out of order.
+
+        Choose by number, by topic or failure, or `everything=True`. With a rate, so many become due per second.
+        """
+        if not (ids or topic or failure or everything):
+            raise InvalidOption(option="redrive", found="nothing", expected="ids, a topic, a failure or everything")
+        if rate is not None and rate <= 0:
+            raise InvalidOption(option="rate", found=rate, expected="messages per second, above zero")
+        chosen = {"ids": list(ids) or None, "topic": topic, "failure": failure, "limit": limit, "rate": rate}
+        act = Act(actor=checked_name("actor", actor), via=via, note=note, dry_run=dry_run)
+        redriven = await redrive(await self._database(), act, chosen, now=self._now())
+        if redriven and not dry_run:
+            late = sum(redriven.values())
+            self._emit(MessagesRedriven(count=len(redriven), actor=actor, out_of_order=late))
+        return redriven
+
+    async def apark(
+        self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code"
+    ) -> bool:
+        """Let nobody claim a topic, or let it be claimed again; False says that it was so already."""
+        act = Act(actor=checked_name("actor", actor), via=via, note=note)
+        changed = await park(await self._database(), act, checked_name("topic", topic), parked=parked)
+        if changed:
+            self._emit(TopicParked(topic=topic, parked=parked, actor=actor))
+        return changed
+
+    async def astats(self) -> listing[TopicStats]:
+        """How each topic is doing."""
+        database = await self._database()
+        async with database.connection() as conn:
+            return await OutboxReview(database.sql).stats(conn, now=self._now())
+
+    async def adoctor(
+        self, *, expected_workers: int | None = None, window: timedelta = timedelta(hours=1)
+    ) -> listing[Finding]:
+        """What looks wrong, each with what to do about it."""
+        return await examine(await self._database(), window=window, expected_workers=expected_workers, now=self._now())
+
+    def find_pending(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:
+        """The blocking twin of `afind_pending`: it only looks."""
+        return portal.call(self.afind_pending, topic, limit)
+
+    def find_retry_ready(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:
+        """The blocking twin of `afind_retry_ready`: it only looks."""
+        return portal.call(self.afind_retry_ready, topic, limit)
+
+    def get(self, message: int | str) -> MessageDetail:
+        """The blocking twin of `aget`."""
+        return portal.call(self.aget, message)
+
+    def redrive(self, *ids: int, actor: str, **options: Any) -> dict[int, bool]:
+        """The blocking twin of `aredrive`."""
+        return portal.call(self.aredrive, *ids, actor=actor, **options)
+
+    def park(self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code") -> bool:
+        """The blocking twin of `apark`."""
+        return portal.call(self.apark, topic, actor=actor, parked=parked, note=note, via=via)
+
+    def stats(self) -> listing[TopicStats]:
+        """The blocking twin of `astats`."""
+        return portal.call(self.astats)
+
+    def doctor(
+        self, *, expected_workers: int | None = None, window: timedelta = timedelta(hours=1)
+    ) -> listing[Finding]:
+        """The blocking twin of `adoctor`."""
+        return portal.call(self.adoctor, expected_workers=expected_workers, window=window)
+
+    def list(
+        self, *, state: str | None = None, topic: str | None = None, before: int | None = None, limit: int = 100
+    ) -> listing[MessageRow]:
+        """The blocking twin of `alist`."""
+        return portal.call(self.alist, state=state, topic=topic, before=before, limit=limit)
+
+    def _now(self) -> Any:
+        return self._clock().injected()
+
+    async def _find(self, topic: str | None, limit: int, *, retries: bool) -> listing[MessageRow]:
+        database = await self._database()
+        async with database.connection() as conn:
+            return await OutboxReview(database.sql).find(
+                conn, retries=retries, topic=topic, limit=limit, now=self._now()
+            )
