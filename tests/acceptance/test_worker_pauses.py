@@ -9,17 +9,17 @@ from tests.harness.waiting import eventually
 LEASE = 1.5
 
 
-async def sleep_past_the_lease(works, shop, *, token_off: bool):
+async def sleep_past_the_lease(works, shop, seconds: float):
     """A server is stopped while it runs a job, another takes the job over, and the first goes on."""
-    sleeper = await works.server(token_off=token_off)
-    handle = await shop.trains.get("announced").aenqueue(600.0)
+    sleeper = await works.server()
+    handle = await shop.trains.get("announced").aenqueue(seconds)
     await sleeper.expect("running", 30)
-    other = await works.server(token_off=token_off)
+    other = await works.server()
     await works.may_judge(other)
     sleeper.stop()
     await other.expect("running", 60)
     sleeper.cont()
-    return sleeper, handle
+    return sleeper, other, handle
 
 
 async def state_of(works) -> tuple[str, str | None]:
@@ -29,12 +29,16 @@ async def state_of(works) -> tuple[str, str | None]:
 
 @pytest.mark.timeout(180)
 async def test_a_paused_worker_cannot_settle_what_another_has_claimed_and_its_body_meets_lease_lost(works, shop):
-    sleeper, handle = await sleep_past_the_lease(works, shop, token_off=False)
-    assert (await sleeper.expect("met", 30))["what"] == "LeaseLost"
-    await sleeper.expect("refused", 30)
+    sleeper, other, handle = await sleep_past_the_lease(works, shop, 15.0)
+    assert (await sleeper.expect("met", 10))["what"] == "LeaseLost"
+    await sleeper.expect("refused", 10)
     assert await state_of(works) == ("in_progress", None)
+    assert await handle.aresult(timeout=60) == f"done {other.pid}"
+    assert [tuple(row) for row in await works.executions("state, failure")] == [
+        ("failed", "worker_lost"),
+        ("completed", None),
+    ]
     assert await works.overlapping_claims() == 0
-    await shop.acancel_entry(handle.id)
 
 
 async def _completed(works) -> bool:
