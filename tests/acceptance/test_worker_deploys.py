@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
 from interlock import Interlock
+from interlock.errors import ResultTimeout
 from tests.harness.child import tell
 from tests.harness.profile import SHORT_LEASES
 from tests.harness.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def old_app(dsn: str) -> Interlock:
@@ -22,11 +27,11 @@ def old_app(dsn: str) -> Interlock:
     return app
 
 
-def new_app(dsn: str) -> Interlock:
+def new_app(dsn: str, *, aliases: Sequence[str] = ("send-mail",)) -> Interlock:
     """The train got a new name and a parameter, and there is one that the old code never heard of."""
     app = Interlock(dsn, server_name="new", **SHORT_LEASES)
 
-    @app.train(name="mail", aliases=["send-mail"])
+    @app.train(name="mail", aliases=aliases)
     async def mail(to: str, subject: str = "none") -> str:
         return f"new {to} {subject}"
 
@@ -37,7 +42,12 @@ def new_app(dsn: str) -> Interlock:
     return app
 
 
-APPS = {"old": old_app, "new": new_app}
+def forgetful_app(dsn: str) -> Interlock:
+    """The control: the train was renamed and does not answer to its old name."""
+    return new_app(dsn, aliases=())
+
+
+APPS = {"old": old_app, "new": new_app, "forgetful": forgetful_app}
 
 
 async def serve(dsn: str, which: str) -> None:
@@ -64,6 +74,18 @@ async def test_a_rolling_deploy_fails_nothing_and_what_only_new_code_knows_waits
         late = [await old.trains.get("send-mail").aenqueue(f"l{n}") for n in range(10)]
         assert [await handle.aresult(timeout=30) for handle in late] == [f"new l{n} none" for n in range(10)]
     await eventually(lambda: _all_completed(works), 20, "nothing but completed work")
+
+
+@pytest.mark.timeout(120)
+async def test_control_without_its_alias_what_the_old_code_queued_waits(works):
+    server = works.fleet.start(f"{__name__}:serve", works.dsn, "forgetful", name="forgetful")
+    await server.expect("up", 60)
+    async with old_app(works.dsn) as old, forgetful_app(works.dsn) as new:
+        waits = await old.trains.get("send-mail").aenqueue("o")
+        assert await (await new.trains.get("invoice").aenqueue(7)).aresult(timeout=30) == 7
+        with pytest.raises(ResultTimeout):
+            await waits.aresult(timeout=1)
+        assert await waits.astatus() == "queued"
 
 
 async def _all_completed(works) -> bool:

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from tests.harness.waiting import eventually
+
 
 async def storm(works, shop, *, jobs: int, kills: int, servers: int = 4) -> None:
     """Kill a random server every second and start another in its place, while the jobs run."""
@@ -119,6 +121,23 @@ async def test_a_killed_servers_job_runs_again_within_fifteen_seconds_by_default
     assert await shop.acancel_entry(handle.id)
 
 
+@pytest.mark.timeout(120)
+async def test_control_without_recovery_what_a_killed_server_held_stays_with_it(works, shop):
+    servers = [await works.server(recovery_interval=600.0) for _ in range(2)]
+    for server in servers:
+        await works.may_judge(server)
+    await shop.trains.get("announced").aenqueue(600.0)
+    holder = await _running_on(servers)
+    holder.kill()
+    over = "SELECT lease_until + 2 * lease < statement_timestamp() FROM interlock.server WHERE id = $1::text::uuid"
+    await eventually(lambda: works.conn.fetchval(over, holder.server), 30, "the end of its lease")
+    later = await shop.trains.get("work").aenqueue(1)
+    assert await later.aresult(timeout=30) == 1
+    assert [row["state"] for row in await works.executions("state")] == ["in_progress", "completed"]
+    with pytest.raises(AssertionError):
+        await judge(works, 2)
+
+
 async def _running_on(servers):
     tasks = {asyncio.create_task(server.expect("running", 30)): server for server in servers}
     done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -143,6 +162,4 @@ async def test_a_job_that_kills_its_server_ends_as_a_crash_loop(works, shop):
 
 
 async def _first_dead_letter(works):
-    from tests.harness.waiting import eventually
-
     return await eventually(lambda: works.conn.fetchrow("SELECT * FROM interlock.dead_letter"), 30, "a dead letter")

@@ -8,10 +8,15 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 import pytest
 
+from interlock import failpoints
 from interlock.dispatch.apply_capacity_limits import Held
 from interlock.observe.events.work import DispatchTicked, EntryRefused
 from interlock.runtime.loop import IMMEDIATELY
+from tests.harness.unguarded import take_patterns_off
+from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 def taken(cycle) -> list[int]:
@@ -180,6 +185,44 @@ async def test_two_dispatchers_never_take_the_same_entry(ramp):
         await ramp.conn.execute("DELETE FROM interlock.background_job")
     entries = [row[0] for row in await ramp.conn.fetch("SELECT entry_id FROM interlock.execution")]
     assert len(entries) == len(set(entries)) == 300
+
+
+async def dispatched_by_both(ramp) -> list[int]:
+    """The second dispatcher comes before the first has committed; answers the entries of all executions."""
+    await ramp.queue()
+    met, go = asyncio.Event(), asyncio.Event()
+
+    async def hold_the_first() -> None:
+        if not met.is_set():
+            met.set()
+            await go.wait()
+
+    failpoints.arm("dispatch.before_commit", hold_the_first)
+    try:
+        first = asyncio.create_task(ramp.dispatcher().tick())
+        await asyncio.wait_for(met.wait(), 10)
+        second = asyncio.create_task(ramp.dispatcher().tick())
+
+        async def done_or_waits() -> bool:
+            return second.done() or bool(await ramp.conn.fetchval(WAITS))
+
+        await eventually(done_or_waits, 10, "the second dispatcher")
+        go.set()
+        await asyncio.gather(first, second)
+    finally:
+        failpoints.disarm()
+    return [row[0] for row in await ramp.conn.fetch("SELECT entry_id FROM interlock.execution")]
+
+
+async def test_of_two_that_dispatch_at_once_one_gets_the_entry(ramp):
+    assert len(await dispatched_by_both(ramp)) == 1
+
+
+async def test_control_without_lock_and_state_both_dispatch_it(ramp, monkeypatch):
+    state = r"(where|and) w\.state = 'queued'"
+    take_patterns_off(monkeypatch, {"dispatch/load": [r"for update[^)]*?skip locked"], "dispatch/hand_over": [state]})
+    [one, another] = await dispatched_by_both(ramp)
+    assert one == another
 
 
 async def test_what_another_holds_is_passed_over_and_counted_as_lost(ramp):

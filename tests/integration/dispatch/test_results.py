@@ -43,10 +43,11 @@ async def test_a_client_waits_for_what_another_server_runs(shop, server):
 
 
 async def test_a_blocking_client_waits_in_a_thread(shop, server):
-    def work() -> int:
-        return shop.double.enqueue(5).result(timeout=20)
+    def work() -> tuple[int, str]:
+        handle = shop.double.enqueue(5)
+        return handle.result(timeout=timedelta(seconds=20)), handle.status()
 
-    assert await asyncio.to_thread(work) == 10
+    assert await asyncio.to_thread(work) == (10, "completed")
 
 
 async def test_a_notice_ends_the_wait_long_before_the_next_look(shop, server, monkeypatch):

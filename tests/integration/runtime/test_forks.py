@@ -26,8 +26,11 @@ BEGINNING = """
     async def backend(conn):
         return await conn.fetchval("select pg_backend_pid()")
 
-    def in_child(work):
+    def in_child(work, *, notices=True):
+        parent = os.getpid()
         if (child := os.fork()) == 0:
+            if not notices:
+                os.getpid = lambda: parent  # the control: all that looks at its own number takes itself for the parent
             try:
                 asyncio.set_event_loop(None)
                 asyncio.new_event_loop().run_until_complete(work())
@@ -111,6 +114,29 @@ NOTIFIER = """
     tell("parent", status=status)
 """
 
+UNNOTICED_KEEPER = """
+    keeper = Keeper(door, describe_server(settings), settings, emit=ignore)
+    loop.run_until_complete(keeper.start())
+
+    async def child():
+        tell("child", server=keeper.server, remaining=keeper.remaining.total_seconds())
+
+    tell("parent", status=in_child(child, notices=False), mine=keeper.server)
+    keeper.stop()
+    loop.run_until_complete(keeper.run())
+"""
+UNNOTICED_HUB = """
+    hub = NoticeHub(door, emit=ignore)
+    hub.subscribe("work", ignore)
+    loop.run_until_complete(hub.tick())
+
+    async def child():
+        await asyncio.wait_for(hub.tick(), 5)
+
+    tell("parent", status=in_child(child, notices=False))
+    os._exit(0)  # the line is spoilt for the parent too
+"""
+
 
 def ended(process) -> tuple[dict, dict]:
     parent = process.expect_blocking("parent", 40)
@@ -147,3 +173,16 @@ async def test_a_child_sends_its_notices_though_the_parent_was_about_to_send(fle
         await eventually(lambda: "work:child" in heard)
     finally:
         await conn.close()
+
+
+def test_control_a_child_that_does_not_notice_the_fork_believes_in_its_parents_lease(fleet, migrated):
+    parent, child = ended(fleet.start(BEGINNING + UNNOTICED_KEEPER, migrated))
+    assert child["server"] == parent["mine"]
+    assert child["remaining"] > 0
+
+
+def test_control_a_child_that_does_not_notice_the_fork_uses_its_parents_line(fleet, database):
+    process = fleet.start(BEGINNING + UNNOTICED_HUB, database)
+    assert process.expect_blocking("parent", 40)["status"] == 1
+    [failed] = process.heard("child_failed")
+    assert "attached to a different loop" in failed["error"]

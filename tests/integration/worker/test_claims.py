@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from uuid import uuid4
 
 import asyncpg
 import pytest
 
-from interlock.store import sql
 from interlock.store.background_job import BackgroundJobs
+from tests.harness.unguarded import take_patterns_off
 from tests.harness.waiting import eventually
 
+SKIP_LOCKED = r"for update[^)]*?skip locked"
 WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 SERVER = """
 INSERT INTO interlock.server (id, name, roles, trains, tags, slots, host, pid, version, state, lease, lease_until,
@@ -65,18 +65,6 @@ async def test_a_second_claim_passes_over_what_is_locked_and_takes_the_next(two,
 
 
 async def test_control_without_lock_and_state_both_get_it(two, yard, monkeypatch):
-    unguarded = sql.compile_statement("background_job/claim", _without_guards(), "interlock")
-    compiled = sql._compiled
-    monkeypatch.setattr(
-        sql, "_compiled", lambda name, schema: unguarded if name == "background_job/claim" else compiled(name, schema)
-    )
+    take_patterns_off(monkeypatch, {"background_job/claim": [SKIP_LOCKED, r"and e\.state = 'pending'"]})
     job = await yard.dispatch()
     assert await claimed_by_both(two, yard) == [[job], [job]]
-
-
-def _without_guards() -> str:
-    text = sql.resources.files("interlock.store").joinpath("sql", "background_job", "claim.sql").read_text("utf-8")
-    for guard in (r"for update[^)]*?skip locked", r"and e\.state = 'pending'"):
-        assert re.search(guard, text), f"the claim is guarded in other words than {guard!r} by now"
-        text = re.sub(guard, "", text)
-    return text

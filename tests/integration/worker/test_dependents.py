@@ -13,6 +13,12 @@ from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Ending
 from interlock.testing import stepper
 
+PARENT_ENDED_AFTER_CHILD_BEGAN = """
+SELECT max(e.ended_at) FILTER (WHERE m.external_id = 'parent' AND e.state = 'completed')
+    > max(e.started_at) FILTER (WHERE m.external_id = 'child')
+FROM interlock.execution e JOIN interlock.manifest m ON m.id = e.manifest_id
+"""
+
 
 class Family:
     """A parent and its dependent on a server that moves step by step; both have run once."""
@@ -70,6 +76,24 @@ async def test_a_parent_that_commits_late_is_not_overlooked(migrated, family):
         await transaction.commit()
     finally:
         await late.close()
+    assert await family.queued_for() == [str(run)]
+
+
+async def test_a_child_that_starts_between_the_end_and_the_commit_of_its_parent_misses_nothing(migrated, family):
+    """The control is the obvious rule itself: by their timestamps the child would have nothing to do."""
+    run, ending = await family.claimed("parent")
+    late = await asyncpg.connect(migrated)
+    try:
+        transaction = late.transaction()
+        await transaction.start()
+        await family.end(late, ending)
+        await family.app.atrigger("child")
+        _, of_child = await family.claimed("child")
+        await transaction.commit()
+    finally:
+        await late.close()
+    await family.end(family.yard.conn, of_child)
+    assert not await family.yard.conn.fetchval(PARENT_ENDED_AFTER_CHILD_BEGAN)
     assert await family.queued_for() == [str(run)]
 
 
