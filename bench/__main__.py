@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bench.frame import Report
 
-NOT_BENCHMARKS = {"__main__", "frame"}
+NOT_BENCHMARKS = {"__main__", "frame", "peer"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,8 +1,9 @@
 """Drain no-op jobs through the whole pipeline: dispatch, claim, run, settle, with full history kept.
 
 One server, in a process of its own; the clock runs from the first body to the last settled outcome. `default` has the
-default settings; `wide` has as many slots as a batch; `capped` is `wide` under a global cap that never binds, so that
-what it takes longer is the price of exact caps.
+default settings, 50 slots; `hundred` has 100, as many as the peer takes at once; `wide` has 500; `capped` is `wide`
+under a global cap that never binds, so that what it takes longer is the price of exact caps. A ratio to the peer is of
+speeds: 2 is twice as fast.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from bench import peer
 from bench.frame import Measure, Report, ratio, throwaway_database
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ HISTORY = 1_000_000
 PAYLOAD = "x" * 80
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "hundred": {"worker_slots": 100},
     "wide": {"worker_slots": 500, "max_queued_jobs_per_cycle": 500},
     "capped": {"worker_slots": 500, "max_queued_jobs_per_cycle": 500, "max_active_jobs": 1_000_000},
 }
+PEER = "pgqueuer, batch 100"
 FILL = """
 INSERT INTO interlock.execution (state, entry_id, first_entry_id, kind, train, input, group_id, attempt, crashes,
     max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, created_at, ended_at)
@@ -45,18 +49,20 @@ SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal, pg_current_xact_id()::text::
 
 async def run(arguments: Arguments) -> Report:
     jobs, history = arguments.scaled(JOBS), arguments.scaled(HISTORY)
-    samples: dict[str, list[dict[str, float]]] = {name: [] for name in VARIANTS}
+    contestants = [*VARIANTS, *([PEER] if peer.IS_HERE else [])]
+    samples: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(throwaway_database(arguments.dsn))
         await _fill(dsn, history)
         for number in range(arguments.rounds):
-            names = list(VARIANTS)
-            for name in names if number % 2 == 0 else reversed(names):
-                samples[name].append(await _in_a_process(dsn, name, jobs))
+            for name in contestants if number % 2 == 0 else reversed(contestants):
+                one = peer.measure(arguments.dsn, "drain", jobs) if name == PEER else _in_a_process(dsn, name, jobs)
+                samples[name].append(await one)
     seconds = {name: [one["seconds"] for one in found] for name, found in samples.items()}
     return Report(
         [
-            *(Measure(f"{name}: drain", "jobs/s", [jobs / one for one in seconds[name]]) for name in VARIANTS),
+            *(Measure(f"{name}: drain", "jobs/s", [jobs / one for one in seconds[name]]) for name in contestants),
+            *(_times_as_fast(seconds, name) for name in VARIANTS if peer.IS_HERE),
             ratio(seconds, "capped", "wide"),
             *(
                 Measure(f"{name}: {what}", "per job", [one[what] for one in samples[name]])
@@ -66,6 +72,11 @@ async def run(arguments: Arguments) -> Report:
         ],
         {"jobs": jobs, "history": history},
     )
+
+
+def _times_as_fast(seconds: dict[str, list[float]], name: str) -> Measure:
+    rounds = [theirs / ours for ours, theirs in zip(seconds[name], seconds[PEER], strict=True)]
+    return Measure(f"{name} / {PEER}, speed", "x", rounds)
 
 
 async def _fill(dsn: str, history: int) -> None:

@@ -1,7 +1,7 @@
 """Enqueue: one at a time, a thousand in one round trip, and from the enqueue to the first line of the body.
 
 The pickup is measured on an idle system, one job after the other, with everything in one process: `aenqueue` to the
-body's first line.
+body's first line. The ratio of a speed is good above 1, that of a wait below.
 """
 
 from __future__ import annotations
@@ -10,28 +10,53 @@ import asyncio
 import json
 import sys
 import time
-from statistics import quantiles
 from typing import TYPE_CHECKING
 
+from bench import peer
 from bench.frame import Measure, Report, throwaway_database
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from bench.frame import Arguments
+
+    Found = Mapping[str, float]
 
 ONE_BY_ONE, BULK, PICKUPS, BATCH = 2_000, 50_000, 300, 1_000
 PAYLOAD = "x" * 80
 
 
 async def run(arguments: Arguments) -> Report:
-    found = []
+    ours, theirs = [], []
     for _ in range(arguments.rounds):
         async with throwaway_database(arguments.dsn) as dsn:
-            found.append(await _in_a_process(dsn, arguments.scale))
-    units = {"one by one": "/s", "bulk": "/s", "bulk with bind": "/s"}
+            ours.append(await _in_a_process(dsn, arguments.scale))
+        if peer.IS_HERE:
+            theirs.append(await peer.measure(arguments.dsn, "enqueue", *_sizes(arguments.scale)))
     return Report(
-        [Measure(name, units.get(name, "ms"), [one[name] for one in found]) for name in found[0]],
+        [
+            *_measures(ours, ""),
+            *_measures(theirs, "pgqueuer: "),
+            *(Measure(f"{name} / pgqueuer", "x", _ratios(ours, theirs, name)) for name in (theirs or [{}])[0]),
+        ],
         {"batch": BATCH, "payload": len(PAYLOAD)},
     )
+
+
+def _sizes(scale: float) -> list[int]:
+    return [max(50, round(size * scale)) for size in (ONE_BY_ONE, BULK, PICKUPS)]
+
+
+def _measures(found: Sequence[Found], prefix: str) -> list[Measure]:
+    names = found[0] if found else ()
+    return [
+        Measure(prefix + name, "ms" if name.startswith("pickup") else "/s", [one[name] for one in found])
+        for name in names
+    ]
+
+
+def _ratios(ours: Sequence[Found], theirs: Sequence[Found], name: str) -> list[float]:
+    return [mine[name] / other[name] for mine, other in zip(ours, theirs, strict=True)]
 
 
 async def _in_a_process(dsn: str, scale: float) -> dict[str, float]:
@@ -51,7 +76,7 @@ async def _measure(dsn: str, scale: float) -> dict[str, float]:
     async def noop(pad: str) -> None:  # noqa: ARG001  the payload of every job
         began.set()
 
-    singles, bulk, pickups = (max(50, round(size * scale)) for size in (ONE_BY_ONE, BULK, PICKUPS))
+    singles, bulk, pickups = _sizes(scale)
     async with app:
         await noop.aenqueue(PAYLOAD)
         start = time.perf_counter()
@@ -69,24 +94,13 @@ async def _measure(dsn: str, scale: float) -> dict[str, float]:
         database = await app.adatabase()
         async with database.connection() as conn:
             await conn.execute("TRUNCATE interlock.work_queue")
-    waits = []
     async with app.running(["worker"]):
-        for number in range(pickups + 20):
-            began.clear()
-            start = time.perf_counter()
-            await noop.aenqueue(PAYLOAD)
-            await began.wait()
-            if number >= 20:
-                waits.append((time.perf_counter() - start) * 1000)
-            await asyncio.sleep(0.01)
-    cuts = quantiles(waits, n=100)
+        waits = await peer.picked_up(lambda: noop.aenqueue(PAYLOAD), began, pickups)
     return {
         "one by one": one_by_one,
         "bulk": batches * BATCH / inside,
         "bulk with bind": batches * BATCH / whole,
-        "pickup p50": cuts[49],
-        "pickup p95": cuts[94],
-        "pickup p99": cuts[98],
+        **waits,
     }
 
 
