@@ -29,6 +29,7 @@ InterlockError
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
 │   ├── UnknownManifest
+│   │   └── UnknownChild
 │   ├── UnknownGroup
 │   ├── UnknownLockHolder
 │   ├── UnknownWork
@@ -381,6 +382,22 @@ class UnknownManifest(NotFound):
 
 
 @dataclass(kw_only=True, eq=False)
+class UnknownChild(UnknownManifest):
+    """No dormant child of the manifest that the train runs for."""
+
+    parent: str | None
+
+    def __str__(self) -> str:
+        known = f" (known: {', '.join(self.known)})" if self.known else ""
+        how = f"declare it with then({self.name!r}, …, dormant=True)"
+        if self.parent is None:
+            return (
+                f"a run that belongs to no manifest has no dormant child {self.name!r}{known}; schedule it, and {how}"
+            )
+        return f"manifest {self.parent!r} has no dormant child called {self.name!r}{known}; {how}"
+
+
+@dataclass(kw_only=True, eq=False)
 class UnknownGroup(NotFound):
     kind: ClassVar[str] = "manifest group"
 
@@ -689,9 +706,11 @@ class WorkDeadLettered(WorkFailed):
 class WorkCancelled(InterlockError):
     entry_id: int
     train: str
+    reason: str | None = None
 
     def __str__(self) -> str:
-        return f"entry {self.entry_id} of train {self.train!r} was cancelled"
+        why = f": {self.reason}" if self.reason else ""
+        return f"entry {self.entry_id} of train {self.train!r} was cancelled{why}"
 
 
 @dataclass(kw_only=True, eq=False)

@@ -24,6 +24,7 @@ from interlock.errors import (
     WorkFailed,
 )
 from interlock.locks.per_loop import PerLoop
+from interlock.model.lifecycle import ExecutionState
 from interlock.model.work import ENDED, WorkStatus
 from interlock.observe.context import current
 from interlock.observe.events.work import WorkEnqueued
@@ -219,7 +220,8 @@ def _output(handle: Handle[Any], lineage: Lineage) -> str:
     if lineage.status is WorkStatus.COMPLETED:
         return lineage.output or "null"
     if lineage.status is WorkStatus.CANCELLED:
-        raise WorkCancelled(entry_id=handle.id, train=train)
+        ended = lineage.execution_state is ExecutionState.CANCELLED
+        raise WorkCancelled(entry_id=handle.id, train=train, reason=lineage.error_message if ended else None)
     if lineage.dead_letter_id is None or lineage.status is not WorkStatus.DEAD_LETTERED:
         raise _failed(WorkFailed, handle, lineage)
     reason = lineage.dead_letter_reason or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interlock.errors import InvalidOption, UnknownManifest
+from interlock.errors import InvalidOption, UnknownChild
 from interlock.observe.events.work import ActivationSkipped, WorkEnqueued
 from interlock.store.execution import Executions
 from interlock.store.notify import notify_in
@@ -29,7 +29,7 @@ class Activator:
         """Queue the child, unless it is queued or active; answers whether it was queued now."""
         found = await self._queue(job, external_id, bound)
         if found is None:
-            raise UnknownManifest(name=f"{external_id} (a dormant child of {job.manifest})")
+            raise UnknownChild(name=external_id, parent=job.manifest)
         if bound is not None and bound.train != found.train:
             raise InvalidOption(option=external_id, found=bound.train, expected=f"input for its train {found.train!r}")
         if found.entry_id is None:

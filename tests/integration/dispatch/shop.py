@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from interlock import Interlock
+from interlock import Cancel, Interlock
 from tests.harness.profile import SHORT_LEASES
 
 FAST = {"worker_polling_interval": timedelta(seconds=0.05), "job_dispatcher_polling_interval": timedelta(seconds=0.2)}
@@ -45,4 +45,9 @@ class Shop:
                 raise ConnectionError("not yet")
             return len(attempts)
 
+        @app.train
+        async def idle() -> None:
+            raise Cancel("nothing to do")
+
+        self.idle = idle
         self.greet, self.double, self.fails, self.flaky = greet, double, fails, flaky

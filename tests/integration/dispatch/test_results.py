@@ -132,6 +132,11 @@ async def test_cancelled_work_says_so(shop, conn):
         await other.aresult(timeout=5)
 
 
+async def test_a_train_that_cancels_itself_says_why_to_who_waits(shop, server):
+    with pytest.raises(WorkCancelled, match="was cancelled: nothing to do"):
+        await (await shop.idle.aenqueue()).aresult(timeout=20)
+
+
 async def test_an_entry_that_could_not_be_dispatched_says_why(shop, conn):
     handle = await shop.greet.aenqueue("Ada")
     await conn.execute("UPDATE interlock.work_queue SET state = 'failed', left_at = now(), failure = 'it is cursed'")

@@ -72,7 +72,7 @@ async def test_only_ones_own_dormant_children_can_be_activated(works, yard, fami
     await yard.manifest("stranger", train="repair")
     declare(works.app, [], "stranger")
     row = await run(works, yard, family[0])
-    assert row["error_type"] == "interlock.errors.UnknownManifest"
+    assert row["error_type"] == "interlock.errors.UnknownChild"
     assert await yard.queued() == []
 
 

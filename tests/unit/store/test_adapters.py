@@ -69,6 +69,13 @@ def test_the_wrong_kind_of_connection_is_told_its_twin():
         adapt_blocking(awaited)
 
 
+def test_a_pool_is_told_to_hand_over_one_of_its_connections():
+    pool = type("Pool", (), {"__module__": "asyncpg.pool"})()
+    for choose in (adapt, adapt_blocking):
+        with pytest.raises(UnsupportedConnection, match="take one of the pool"):
+            choose(pool)
+
+
 def test_a_class_of_the_users_own_is_known_by_what_it_derives_from():
     base = type("Connection", (), {"__module__": "psycopg"})
     assert adapt_blocking(type("Audited", (base,), {"__module__": "shop"})())

@@ -29,6 +29,8 @@ def adapt(conn: object) -> AsyncAdapter:
     found, hint = _described(conn), "an asyncpg or an async psycopg connection"
     if any(kind in _BLOCKING for kind in _kinds(conn)):
         hint += "; with a blocking one call the blocking twin"
+    elif _is_pool(conn):
+        hint += "; take one of the pool for as long as your transaction lasts, and pass that"
     raise UnsupportedConnection(found=found, expected=hint)
 
 
@@ -40,11 +42,17 @@ def adapt_blocking(conn: object) -> BlockingAdapter:
     found, hint = _described(conn), "a blocking psycopg connection"
     if any(kind in _ASYNC for kind in _kinds(conn)):
         hint += "; with an async one await the async twin"
+    elif _is_pool(conn):
+        hint += "; take one of the pool for as long as your transaction lasts, and pass that"
     raise UnsupportedConnection(found=found, expected=hint)
 
 
 def _kinds(conn: object) -> list[tuple[str, str]]:
     return [(kind.__module__.partition(".")[0], kind.__name__) for kind in type(conn).__mro__]
+
+
+def _is_pool(conn: object) -> bool:
+    return "pool" in type(conn).__name__.lower()
 
 
 def _described(conn: object) -> str:
