@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 MESSAGES, KEYS, BATCH = 20_000, 1000, 100
 LEASE = timedelta(seconds=30)
-WAKES = 100
-BARE = "WITH w AS (INSERT INTO noted VALUES (1) RETURNING n) SELECT pg_notify('bench', '') FROM w"
+WAKES = 200
+NOTIFY = "NOTIFY bench"
+WRITE = "WITH w AS (INSERT INTO noted VALUES (1) RETURNING n) SELECT pg_notify('bench', '') FROM w"
 
 
 async def run(arguments: Arguments) -> Report:
@@ -44,7 +45,7 @@ async def run(arguments: Arguments) -> Report:
                     found["keyed"].append(count / seconds)
                 found[mode].append(count / await _drain(dsn, count, mode))
     async with throwaway_database(arguments.dsn) as dsn:
-        bare, woken = await _wakes(dsn)
+        wakes = {name: median(times) * 1000 for name, times in (await _wakes(dsn)).items()}
     return Report(
         [
             Measure("publish, 100 per statement", "/s", found["publish"]),
@@ -54,9 +55,14 @@ async def run(arguments: Arguments) -> Report:
             Measure("deliver, ordered", "/s", found["ordered"]),
             Measure("unordered / bare", "x", _ratios(found["claim"], found["raw"])),
             Measure("ordered / bare", "x", _ratios(found["ordered"], found["raw"])),
-            Measure("insert + NOTIFY to a listener, p50", "ms", [median(bare) * 1000]),
-            Measure("publish to emitter, idle, p50", "ms", [median(woken) * 1000]),
-            Measure("idle wake-up / insert + NOTIFY", "x", [median(woken) / median(bare)]),
+            Measure("bare NOTIFY to a listener, p50", "ms", [wakes["notify"]]),
+            Measure("insert + NOTIFY to a listener, p50", "ms", [wakes["write"]]),
+            Measure("of that, flushing the commit", "ms", [wakes["write"] - wakes["unflushed"]]),
+            Measure("publish to emitter, idle, p50", "ms", [wakes["publish"]]),
+            Measure("commit of publish to emitter, idle, p50", "ms", [wakes["woken"]]),
+            Measure("publish to emitter / bare NOTIFY", "x", [wakes["publish"] / wakes["notify"]]),
+            Measure("publish to emitter / insert + NOTIFY", "x", [wakes["publish"] / wakes["write"]]),
+            Measure("commit to emitter / bare NOTIFY", "x", [wakes["woken"] / wakes["notify"]]),
         ],
         {"messages": count, "keys": KEYS, "batch": BATCH, "wake-ups": WAKES},
     )
@@ -120,33 +126,44 @@ async def _drain(dsn: str, count: int, mode: str) -> float:
     return took
 
 
-async def _wakes(dsn: str) -> tuple[list[float], list[float]]:
-    """In turn: a row with a notice, heard by a plain listener, and a message heard by an emitter of an idle worker."""
+async def _wakes(dsn: str) -> dict[str, list[float]]:
+    """In turn: what a plain listener hears, of a notice and of a row with one, and an emitter of an idle worker.
+
+    A bare notice writes nothing that has to be flushed to disk; publishing and claiming do. So the same write is also
+    timed without the flush, and the delivery also from the moment in which the publisher's commit is known.
+    """
     app, heard = Interlock(dsn), asyncio.Event()
 
     @app.outbox.emitter("t")
     async def send(_message) -> None:
         heard.set()
 
-    listener, conn = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    listener, conn, lazy = [await asyncpg.connect(dsn) for _ in range(3)]
     await listener.add_listener("bench", lambda *_: heard.set())
     await conn.execute("CREATE TABLE noted (n integer)")
-    bare, woken = [], []
+    await lazy.execute("SET synchronous_commit = off")
+    found: dict[str, list[float]] = {name: [] for name in ("notify", "write", "unflushed", "publish", "woken")}
     async with app.running(["outbox"]):
         await app.outbox.apublish(conn, "t", {})
         await heard.wait()
         for _ in range(WAKES):
-            bare.append(await _heard(heard, conn.execute(BARE)))
-            woken.append(await _heard(heard, app.outbox.apublish(conn, "t", {})))
-    await listener.close()
-    await conn.close()
-    return bare, woken
+            found["notify"].append((await _heard(heard, conn.execute(NOTIFY)))[0])
+            found["write"].append((await _heard(heard, conn.execute(WRITE)))[0])
+            found["unflushed"].append((await _heard(heard, lazy.execute(WRITE)))[0])
+            whole, sent = await _heard(heard, app.outbox.apublish(conn, "t", {}))
+            found["publish"].append(whole)
+            found["woken"].append(whole - sent)
+    for each in (listener, conn, lazy):
+        await each.close()
+    return found
 
 
-async def _heard(heard: asyncio.Event, sending) -> float:
+async def _heard(heard: asyncio.Event, sending) -> tuple[float, float]:
+    """The seconds until it was heard, and until the sender knew that it was sent."""
     await asyncio.sleep(0.02)
     heard.clear()
     began = time.perf_counter()
     await sending
+    sent = time.perf_counter() - began
     await heard.wait()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, sent
