@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.acting import changing, destructive
-from interlock.cli.client import CURSOR, DURATION, ID, LIMIT, with_app
+from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.errors import InvalidOption
@@ -69,7 +69,7 @@ def list_messages(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -
 @click.pass_obj
 def show_message(options: dict[str, Any], *, message: str, as_json: bool) -> None:
     """One message, by its number or its message id, with the attempts that did not simply deliver."""
-    found = with_app(options, lambda app: app.outbox.aget(int(message) if message.isdecimal() else message))
+    found = with_app(options, lambda app: app.outbox.aget(_number_or_id(message)))
     if as_json:
         show_json(_detail(found))
         return
@@ -85,7 +85,7 @@ def show_message(options: dict[str, Any], *, message: str, as_json: bool) -> Non
 
 
 @command.command(name="redrive")
-@click.argument("messages", type=ID, nargs=-1)
+@click.argument("messages", nargs=-1)
 @option("--topic", help="All dead messages of this topic.")
 @option("--failure", help="All that failed so, such as max_attempts or crash_loop.")
 @option("--all", "everything", is_flag=True, help="All dead messages, and those that need review.")
@@ -95,9 +95,9 @@ def show_message(options: dict[str, Any], *, message: str, as_json: bool) -> Non
 @json_option
 @click.pass_obj
 def redrive(
-    options: dict[str, Any], /, *, messages: tuple[int, ...], intent: Intent, as_json: bool, **choice: Any
+    options: dict[str, Any], /, *, messages: tuple[str, ...], intent: Intent, as_json: bool, **choice: Any
 ) -> None:
-    """Let dead messages be delivered again: by number, topic or failure, or all. Stop extra workers first."""
+    """Let dead messages be delivered again: by number or id, topic or failure, or all. Stop extra workers first."""
     if not (intent.yes or intent.dry_run):
         if not sys.stdin.isatty():
             raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
@@ -105,7 +105,7 @@ def redrive(
 
     async def act(app: Interlock) -> dict[int, bool]:
         said: dict[str, Any] = {"actor": intent.actor, "note": intent.note, "via": "cli", "dry_run": intent.dry_run}
-        return await app.outbox.aredrive(*messages, **choice, **said)
+        return await app.outbox.aredrive(*map(_number_or_id, messages), **choice, **said)
 
     redriven = with_app(options, act)
     if as_json:
@@ -113,7 +113,8 @@ def redrive(
     else:
         late = sum(redriven.values())
         verb = intent.words("redrove", "redrive")
-        click.echo(f"{verb} {len(redriven)} messages, {late} of them out of order")
+        many = "message" if len(redriven) == 1 else "messages"
+        click.echo(f"{verb} {len(redriven)} {many}, {late} of them out of order")
 
 
 def _park(options: dict[str, Any], topic: str, intent: Intent, *, parked: bool, as_json: bool) -> None:
@@ -178,6 +179,11 @@ def doctor(ctx: click.Context, *, expect: int | None, window: timedelta, as_json
         click.echo("nothing looks wrong", err=True)
     if findings:
         ctx.exit(FINDINGS)
+
+
+def _number_or_id(text: str) -> int | str:
+    """What looks like a number is one; a message id of digits alone can be found by its number in the list."""
+    return int(text) if text.isdecimal() and int(text) <= LARGEST_ID else text
 
 
 def _detail(found: MessageDetail) -> dict[str, Any]:

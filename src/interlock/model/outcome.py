@@ -28,7 +28,7 @@ class Retry(Outcome):
     """The attempt failed; try again after this time instead of the usual delay. It uses up an attempt."""
 
     after: timedelta
-    reason: str = "the train asked for another attempt"
+    reason: str = "another attempt was asked for"
 
     def __post_init__(self) -> None:
         _checked_delay("Retry", self.after)
@@ -43,7 +43,7 @@ class Snooze(Outcome):
     """Not now: run again after this time. It is no failure and uses up no attempt."""
 
     after: timedelta
-    reason: str = "the train asked to run later"
+    reason: str = "a later time was asked for"
 
     def __post_init__(self) -> None:
         _checked_delay("Snooze", self.after)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from interlock.errors import InvalidOption
 from interlock.outbox.emitter import EmitterOptions, Emitters
+from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +42,7 @@ class Declaring:
         It is called with the message, and with the context if it takes two arguments. Returning is delivery; see
         `Delivered`, `Retry`, `Snooze` and `Dead` for what else it may say. `payload` is a type to read payloads as.
         """
+        checked_name("topic", topic)
         options = EmitterOptions(
             timeout=_duration(timeout),
             max_attempts=max_attempts,
@@ -71,6 +74,7 @@ class Declaring:
         It answers a list with one outcome per message, or one outcome for all. Of a key only what was delivered
         without a gap counts: the rest is sent again, in order.
         """
+        checked_name("topic", topic)
         options = EmitterOptions(
             timeout=_duration(timeout),
             max_attempts=max_attempts,
@@ -94,4 +98,9 @@ class Declaring:
 
 
 def _duration(found: float | timedelta | None) -> timedelta | None:
-    return found if found is None or isinstance(found, timedelta) else timedelta(seconds=found)
+    if found is None or isinstance(found, timedelta):
+        return found
+    try:
+        return timedelta(seconds=found)
+    except (TypeError, OverflowError, ValueError):
+        raise InvalidOption(option="timeout", found=found, expected="seconds, or a timedelta") from None

@@ -49,6 +49,9 @@ class EmitterOptions:
             checked_count(option, getattr(self, option))
         if self.on_dead not in ("hold", "continue"):
             raise InvalidOption(option="on_dead", found=self.on_dead, expected="'hold' or 'continue'")
+        if not isinstance(self.backoff, Backoff | None):
+            raise InvalidOption(option="backoff", found=self.backoff, expected="a Backoff, such as Backoff(delay=…)")
+        _loader(self.payload)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,7 @@ class Emitters:
             raise DeclarationAfterStart(what=f"the emitter of {pattern!r}")
         if checked_name("topic", pattern) in self._declared:
             raise DuplicateName(kind="emitter", name=pattern)
+        _check_function(pattern, function)
         self._declared[pattern] = (function, options)
 
     def freeze(self) -> None:
@@ -136,8 +140,43 @@ def _resolved(pattern: str, function: Callable[..., Any], options: EmitterOption
         backoff=options.backoff or BACKOFF,
         on_dead=options.on_dead,
         batch=options.batch,
-        load=msgspec.json.decode if options.payload is None else msgspec.json.Decoder(options.payload).decode,
+        load=_loader(options.payload),
     )
+
+
+def _loader(payload: Any) -> Callable[[str], Any]:
+    """How payloads are read as this type."""
+    if payload is None:
+        return msgspec.json.decode
+    try:
+        return msgspec.json.Decoder(payload).decode
+    except (TypeError, NameError, AttributeError) as error:
+        raise InvalidOption(
+            option="payload", found=payload, expected=f"a type that JSON can be read as ({error})"
+        ) from error
+
+
+def _check_function(pattern: str, function: object) -> None:
+    option, expected = (
+        f"the emitter of {pattern!r}",
+        "a function of one argument (the message) or two (and the context)",
+    )
+    if not callable(function):
+        raise InvalidOption(option=option, found=function, expected=expected)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some functions written in C do not tell; then the first delivery does
+        return
+    if not (_accepts(signature, 1) or _accepts(signature, 2)):
+        raise InvalidOption(option=option, found=str(signature), expected=expected)
+
+
+def _accepts(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
@@ -145,6 +184,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:
-    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(kind in positional for kind in kinds) > 1 or inspect.Parameter.VAR_POSITIONAL in kinds
+    try:
+        return _accepts(inspect.signature(function), 2)
+    except ValueError:
+        return False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.errors import InvalidOption
+from interlock.outbox.publish import checked_text
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
 from interlock.store.inbox import InboxMessages
@@ -12,6 +14,8 @@ from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from interlock.store.adapters.protocol import Steps
 
 
 class Inbox:
@@ -26,11 +30,13 @@ class Inbox:
         Write what follows from the message in the same transaction. If it is rolled back, the next delivery is the
         first again; a second one that comes meanwhile waits for this one to end.
         """
-        return await run(adapt(conn), self._messages().once(checked_name("consumer", consumer), message_id))
+        return await run(adapt(conn), self._once(consumer, message_id))
 
     def once(self, conn: object, consumer: str, message_id: str) -> bool:
         """The blocking twin of `aonce`."""
-        return run_blocking(adapt_blocking(conn), self._messages().once(checked_name("consumer", consumer), message_id))
+        return run_blocking(adapt_blocking(conn), self._once(consumer, message_id))
 
-    def _messages(self) -> InboxMessages:
-        return InboxMessages(Catalog(self._schema()))
+    def _once(self, consumer: str, message_id: str) -> Steps[bool]:
+        if checked_text("message_id", message_id) is None:
+            raise InvalidOption(option="message_id", found=None, expected="the id of the message that is handled")
+        return InboxMessages(Catalog(self._schema())).once(checked_name("consumer", consumer), message_id)

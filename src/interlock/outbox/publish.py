@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -14,10 +16,10 @@ from interlock.trains.options import checked_duration
 from interlock.trains.storable import Unstorable, encode, to_builtins
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import timedelta
 
 LONGEST_ID = 200
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Draft(NamedTuple):
@@ -35,20 +37,22 @@ class Draft(NamedTuple):
 
 def checked_message(draft: Draft, *, max_bytes: int) -> NewMessage:
     """The message as it is stored; raises what is wrong with it, and nothing is written then."""
+    if not isinstance(draft, Draft):
+        raise InvalidOption(option="message", found=draft, expected="a Draft, such as Draft('order.paid', {'id': 1})")
     topic = checked_name("topic", draft.topic)
     if "*" in topic:
         raise InvalidOption(option="topic", found=topic, expected="a topic, not a pattern")
     payload = _json("payload", draft.payload)
     if len(payload) > max_bytes:
         raise PayloadTooLarge(what=f"the payload for {topic!r}", size=len(payload), limit=max_bytes)
-    headers = draft.headers or {}
+    headers = _checked_headers(draft.headers)
     return NewMessage(
         topic=topic,
         payload=payload.decode(),
-        headers=_json("headers", _checked_headers(headers)).decode(),
-        key=_checked_text("key", draft.key),
-        partition=_checked_text("partition", draft.partition),
-        message_id=_checked_text("message_id", draft.message_id),
+        headers=_json("headers", headers).decode(),
+        key=checked_text("key", draft.key),
+        partition=checked_text("partition", draft.partition),
+        message_id=checked_text("message_id", draft.message_id),
         delay=None if draft.delay is None else checked_duration("delay", draft.delay, zero=True),
         expires=None if draft.expires is None else checked_duration("expires", draft.expires),
         trace=headers.get("traceparent") or traceparent(),
@@ -64,16 +68,21 @@ def _json(what: str, value: Any) -> bytes:
         ) from error
 
 
-def _checked_headers(headers: Mapping[Any, Any]) -> dict[str, str]:
+def _checked_headers(headers: object) -> dict[str, str]:
+    if headers is None:
+        return {}
+    if not isinstance(headers, Mapping):
+        raise InvalidOption(option="headers", found=headers, expected="texts by text")
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidOption(option="headers", found={name: value}, expected="texts by text")
     return dict(headers)
 
 
-def _checked_text(option: str, found: object) -> str | None:
+def checked_text(option: str, found: object) -> str | None:
+    """Any text that PostgreSQL can hold, within limits: it has no place for NUL, nor UTF-8 for lone surrogates."""
     if found is None:
         return None
-    if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID or "\0" in found:
+    if not isinstance(found, str) or not 0 < len(found) <= LONGEST_ID or _UNSTORABLE.search(found):
         raise InvalidOption(option=option, found=found, expected=f"a text of 1 to {LONGEST_ID} characters")
     return found

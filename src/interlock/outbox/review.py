@@ -6,16 +6,18 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidOption, UnknownMessage
+from interlock.model.lifecycle import OutboxState
 from interlock.observe.events.outbox import MessagesRedriven, TopicParked
 from interlock.outbox.doctor import examine
 from interlock.outbox.operate import Act, park, redrive
 from interlock.runtime.portal import portal
 from interlock.store.outbox_review import OutboxReview
 from interlock.trains.names import checked_name
+from interlock.trains.options import checked_count
 
 if TYPE_CHECKING:
     from builtins import list as listing
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from interlock.model.message import MessageDetail, MessageRow, TopicStats
     from interlock.observe.bus import Emit
@@ -44,6 +46,9 @@ class Reviewing:
         self, *, state: str | None = None, topic: str | None = None, before: int | None = None, limit: int = 100
     ) -> listing[MessageRow]:
         """Messages, the newest first."""
+        checked_count("limit", limit)
+        if state is not None and state not in set(OutboxState):
+            raise InvalidOption(option="state", found=state, expected=" | ".join(OutboxState))
         database = await self._database()
         async with database.connection() as conn:
             return await OutboxReview(database.sql).list(conn, state=state, topic=topic, before=before, limit=limit)
@@ -59,7 +64,7 @@ class Reviewing:
 
     async def aredrive(
         self,
-        *ids: int,
+        *messages: int | str,
         actor: str,
         topic: str | None = None,
         failure: str | None = None,
@@ -72,13 +77,13 @@ class Reviewing:
     ) -> dict[int, bool]:
         """Let dead messages and those under review be delivered again; answers which come out of order.
 
-        Choose by number, by topic or failure, or `everything=True`. With a rate, so many become due per second.
+        Choose by number or message id, by topic or failure, or `everything=True`. With a rate, so many become due per
+        second.
         """
-        if not (ids or topic or failure or everything):
+        if not (messages or topic or failure or everything):
             raise InvalidOption(option="redrive", found="nothing", expected="ids, a topic, a failure or everything")
-        if rate is not None and rate <= 0:
-            raise InvalidOption(option="rate", found=rate, expected="messages per second, above zero")
-        chosen = {"ids": list(ids) or None, "topic": topic, "failure": failure, "limit": limit, "rate": rate}
+        chosen = {**_ids(messages), "topic": topic, "failure": failure}
+        chosen |= {"limit": checked_count("limit", limit), "rate": _checked_rate(rate)}
         act = Act(actor=checked_name("actor", actor), via=via, note=note, dry_run=dry_run)
         redriven = await redrive(await self._database(), act, chosen, now=self._now())
         if redriven and not dry_run:
@@ -120,9 +125,9 @@ class Reviewing:
         """The blocking twin of `aget`."""
         return portal.call(self.aget, message)
 
-    def redrive(self, *ids: int, actor: str, **options: Any) -> dict[int, bool]:
+    def redrive(self, *messages: int | str, actor: str, **options: Any) -> dict[int, bool]:
         """The blocking twin of `aredrive`."""
-        return portal.call(self.aredrive, *ids, actor=actor, **options)
+        return portal.call(self.aredrive, *messages, actor=actor, **options)
 
     def park(self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code") -> bool:
         """The blocking twin of `apark`."""
@@ -148,8 +153,24 @@ class Reviewing:
         return self._clock().injected()
 
     async def _find(self, topic: str | None, limit: int, *, retries: bool) -> listing[MessageRow]:
+        checked_count("limit", limit)
         database = await self._database()
         async with database.connection() as conn:
             return await OutboxReview(database.sql).find(
                 conn, retries=retries, topic=topic, limit=limit, now=self._now()
             )
+
+
+def _ids(messages: Sequence[int | str]) -> dict[str, Any]:
+    """By number or by message id; none at all means that something else chooses."""
+    if any(isinstance(each, bool) or not isinstance(each, int | str) for each in messages):
+        raise InvalidOption(option="messages", found=messages, expected="numbers or message ids")
+    numbers = [each for each in messages if isinstance(each, int)]
+    named = [each for each in messages if isinstance(each, str)]
+    return {"ids": numbers if messages else None, "message_ids": named}
+
+
+def _checked_rate(rate: object) -> float | None:
+    if rate is None or (isinstance(rate, int | float) and 0 < rate < float("inf")):
+        return rate
+    raise InvalidOption(option="rate", found=rate, expected="messages per second, above zero")

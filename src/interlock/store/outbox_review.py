@@ -52,6 +52,7 @@ class OutboxReview:
         conn: Connection,
         *,
         ids: Sequence[int] | None,
+        message_ids: Sequence[str],
         topic: str | None,
         failure: str | None,
         limit: int,
@@ -64,6 +65,7 @@ class OutboxReview:
         rows = await self._sql["outbox/redrive"].fetch(
             conn,
             ids=ids,
+            message_ids=message_ids,
             topic=topic,
             failure=failure,
             limit=limit,

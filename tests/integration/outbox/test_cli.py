@@ -44,13 +44,14 @@ def test_messages_are_listed_shown_redriven_and_parked(console):
     assert {row["topic"]: row["ready"] for row in console.json("outbox", "stats")} == {"bad": 0, "waits": 1}
     assert console("outbox", "redrive", "--yes").exit_code == 2
     assert console.json("outbox", "redrive", "--all", "--dry-run")["messages"] == ["1", "3"]
-    assert console.json("outbox", "redrive", "1", "--yes", "--actor", "ada")["messages"] == ["1"]
+    assert console.json("outbox", "redrive", "m1", "--yes", "--actor", "ada")["messages"] == ["1"]
     assert console.json("outbox", "redrive", "--topic", "bad", "--yes")["messages"] == ["3"]
     assert console.json("outbox", "park", "bad", "--actor", "ada")["changed"]
     assert not console.json("outbox", "park", "bad")["changed"]
     audit = [(row["actor"], row["action"], row["target"]) for row in console.json("audit", "list")]
     assert ("ada", "redrive", "1") in audit
     assert ("ada", "park", "bad") in audit
+    assert not console.json("outbox", "unpark", "never")["changed"]
     assert "unparked bad" in console("outbox", "unpark", "bad").stdout
 
 

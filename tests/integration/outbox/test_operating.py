@@ -102,6 +102,57 @@ async def test_redrive_is_chosen_rated_and_recorded(migrated, conn):
             await world.app.outbox.aget(99)
 
 
+async def test_a_message_is_redriven_by_its_number_or_its_id(migrated, conn):
+    world = World(migrated)
+    world.answers = {"a": Dead("x")}
+    async with stepper(world.app) as step:
+        await world.app.outbox.apublish_many(conn, [Draft("a", message_id=f"m{n}") for n in range(4)])
+        await step.tick("outbox")
+        assert await world.app.outbox.aredrive("m1", 1, actor="ada") == {1: False, 2: False}
+        assert await world.app.outbox.aredrive("m3", actor="ada") == {4: False}
+        assert await world.app.outbox.aredrive("m1", "unknown", actor="ada") == {}
+        assert await states(conn) == ["pending", "pending", "dead", "pending"]
+
+
+async def test_wrong_questions_are_refused_in_words(migrated):
+    outbox = World(migrated).app.outbox
+    for wrong in ({"rate": 0}, {"rate": "fast"}, {"limit": 0}):
+        with pytest.raises(InvalidOption):
+            await outbox.aredrive(everything=True, actor="ada", **wrong)
+    with pytest.raises(InvalidOption):
+        await outbox.aredrive(None, actor="ada")
+    with pytest.raises(InvalidOption, match="needs_review"):
+        await outbox.alist(state="bogus")
+    with pytest.raises(InvalidOption):
+        await outbox.afind_pending(limit=-1)
+
+
+async def test_what_retries_is_counted_also_while_it_is_ready(migrated, conn):
+    world = World(migrated)
+    world.answers = {"a": Retry(timedelta(0))}
+    async with stepper(world.app) as step:
+        await world.app.outbox.apublish(conn, "a", {})
+        await step.tick("outbox")
+        [stats] = await world.app.outbox.astats()
+        assert (stats.ready, stats.retrying) == (1, 1)
+
+
+async def test_the_blocking_twins_answer_the_same(migrated, conn):
+    app = World(migrated).app
+    await app.outbox.apublish(conn, "a", {}, message_id="m")
+
+    def ask() -> list:
+        with app:
+            outbox = app.outbox
+            found = [outbox.find_pending(), outbox.find_retry_ready(), outbox.list(), outbox.get("m").row.id]
+            found += [outbox.stats()[0].ready, outbox.doctor(), outbox.redrive("m", actor="ada")]
+            return [*found, outbox.park("a", actor="ada"), outbox.park("never", actor="ada", parked=False)]
+
+    pending, retrying, listed, number, *rest = await asyncio.to_thread(ask)
+    assert ([row.message_id for row in pending], retrying, listed, number) == (["m"], [], pending, 1)
+    assert rest == [1, [], {}, True, False]
+
+
 async def test_a_redriven_message_says_that_it_comes_out_of_order(migrated, conn):
     world = World(migrated)
     world.answers = {"bad": Dead("x")}

@@ -180,6 +180,9 @@ async def test_batches_that_name_keys_in_different_orders_do_not_deadlock(app, m
         {"delay": timedelta(seconds=-1)},
         {"expires": timedelta(0)},
         {"headers": {"a": 1}},
+        {"headers": ["a"]},
+        {"key": "\ud800"},
+        {"partition": 7},
     ],
 )
 async def test_what_cannot_be_published_is_refused_at_the_call(app, conn, wrong):
@@ -187,6 +190,15 @@ async def test_what_cannot_be_published_is_refused_at_the_call(app, conn, wrong)
     with pytest.raises(InvalidOption):
         await app.outbox.apublish(conn, options.pop("topic"), options.pop("payload"), **options)
     assert await published(conn) == []
+
+
+async def test_what_is_no_draft_or_no_id_of_a_handled_message_is_refused(app, conn):
+    for wrong in (("a", 1), {"topic": "a"}, "a"):
+        with pytest.raises(InvalidOption, match="Draft"):
+            await app.outbox.apublish_many(conn, [wrong])
+    for wrong in (None, "", 5):
+        with pytest.raises(InvalidOption):
+            await app.inbox.aonce(conn, "billing", wrong)
 
 
 async def test_a_payload_that_is_too_large_or_a_strange_connection_is_refused(app, conn):

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption
+from interlock.outbox.declare import Declaring
 from interlock.outbox.emitter import EmitterOptions, Emitters, expression_of
 from interlock.outbox.settings import OutboxSettings
 
@@ -72,6 +73,40 @@ def test_a_second_emitter_of_a_pattern_a_late_one_and_wrong_options_are_refused(
         EmitterOptions(max_attempts=0)
     with pytest.raises(InvalidOption):
         declared("a", timeout=timedelta(seconds=60)).resolved(OutboxSettings())
+
+
+@pytest.mark.parametrize(
+    "function", ["no function", None, lambda: None, lambda _one, _two, _three: None, lambda *, message: message]
+)
+def test_what_cannot_be_called_with_a_message_is_refused_where_it_is_declared(function):
+    with pytest.raises(InvalidOption, match="one argument"):
+        Emitters().declare("a", function, EmitterOptions())
+
+
+@pytest.mark.parametrize(
+    ("function", "takes_context"),
+    [
+        (lambda _message: None, False),
+        (lambda _message, _context: None, True),
+        (lambda _message, _given=None: None, True),
+        (lambda *_arguments: None, True),
+    ],
+)
+def test_the_context_is_given_to_those_who_can_take_it(function, takes_context):
+    emitters = Emitters()
+    emitters.declare("a", function, EmitterOptions())
+    [emitter] = emitters.resolved(OutboxSettings())
+    assert emitter.takes_context is takes_context
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"topic": plain}, {"timeout": "5"}, {"timeout": -1}, {"backoff": 5}, {"payload": "Paid"}, {"concurrency": "many"}],
+)
+def test_wrong_options_are_refused_by_the_decorator(wrong):
+    options = {"topic": "a", **wrong}
+    with pytest.raises(InvalidOption):
+        Declaring().emitter(options.pop("topic"), **options)
 
 
 def test_delays_grow_to_a_limit_and_are_spread():

@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING
 
+from interlock.errors import InvalidOption
 from interlock.model.message import Delivered
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class RedisStream:
     """
 
     def __init__(self, url: str, *, stream: str | None = None, max_length: int | None = None) -> None:
+        if not str(url).startswith(("redis://", "rediss://", "unix://")):
+            raise InvalidOption(option="url", found=url, expected="an address that begins with redis://")
         self._url, self._stream, self._max_length = url, stream, max_length
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Redis] = weakref.WeakKeyDictionary()
 

@@ -65,9 +65,14 @@ class Webhook:
     ) -> None:
         import httpx  # noqa: PLC0415  only those who use webhooks need it
 
-        self._url = httpx.URL(url)
+        try:
+            self._url = httpx.URL(url)
+        except (TypeError, httpx.InvalidURL) as error:
+            raise InvalidOption(option="url", found=url, expected=f"an address ({error})") from error
         if self._url.scheme not in ("http", "https") or not self._url.host:
             raise InvalidOption(option="url", found=url, expected="an address that begins with https:// or http://")
+        if not all(isinstance(each, str) for pair in (headers or {}).items() for each in pair):
+            raise InvalidOption(option="headers", found=headers, expected="texts by text")
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._headers, self._record_header, self._allow_private = dict(headers or {}), record_header, allow_private
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (

@@ -3,7 +3,7 @@ with chosen as materialized (
     select id, key
     from /*schema*/outbox
     where state in ('dead', 'needs_review')
-      and (:ids::bigint[] is null or id = any(:ids::bigint[]))
+      and (:ids::bigint[] is null or id = any(:ids::bigint[]) or message_id = any(:message_ids::text[]))
       and (:topic::text is null or topic = :topic::text)
       and (:failure::text is null or failure = :failure::text)
     order by id

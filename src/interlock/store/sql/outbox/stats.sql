@@ -29,14 +29,15 @@ with recursive topics as (
     select topic from /*schema*/outbox_topic
 )
 select n.topic, ready.count as ready, ready.oldest as oldest_ready, later.count as later, later.claimed,
-    later.retrying, review.dead, review.needs_review, coalesce(b.parked, false) as parked, b.parked_by,
+    ready.retrying + later.retrying as retrying, review.dead, review.needs_review, coalesce(b.parked, false) as parked, b.parked_by,
     coalesce(b.breaker, 'closed') as breaker, b.probe_at
 from named n
 left join /*schema*/outbox_topic b on b.topic = n.topic
 cross join lateral (
-    select count(*) as count, coalesce(:now::timestamptz, statement_timestamp()) - min(x.available_at) as oldest
+    select count(*) as count, coalesce(:now::timestamptz, statement_timestamp()) - min(x.available_at) as oldest,
+        count(*) filter (where x.attempts > 0) as retrying
     from (
-        select o.available_at
+        select o.available_at, o.attempts
         from /*schema*/outbox o
         where o.state = 'pending'
           and o.topic = n.topic
