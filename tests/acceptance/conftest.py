@@ -5,12 +5,20 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
+from tests.harness.rounds import play_controls_ten_times, round_of_control
 from tests.harness.working import LEDGER, WorkingFleet, client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from interlock import Interlock
+
+__all__ = ["round_of_control"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "works" in metafunc.fixturenames and "fault" not in metafunc.fixturenames:
+        play_controls_ten_times(metafunc)
 
 
 @pytest.fixture

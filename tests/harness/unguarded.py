@@ -34,7 +34,7 @@ def take_patterns_off(monkeypatch: pytest.MonkeyPatch, guards: Mapping[str, Sequ
     def unguarded(name: str, schema: str) -> sql.Statement:
         if name not in guards:
             return compiled(name, schema)
-        text = sql.resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")
+        text = sql.source_of(name)
         for guard in guards[name]:
             assert re.search(guard, text), f"{name} is guarded in other words than {guard!r} by now"
             text = re.sub(guard, "", text)

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
+from tests.harness.rounds import play_controls_ten_times, round_of_control
 from tests.integration.dispatch.ramp import Ramp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+__all__ = ["round_of_control"]
+pytest_generate_tests = play_controls_ten_times
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import asyncpg
 import psycopg
 import pytest
 
+from interlock.dispatch import gateway
 from interlock.errors import KeyContended, KeyNeedsReadCommitted, KeyTaken
 from interlock.store.sql import Catalog, compile_statement
 from interlock.store.work_queue import WorkQueue
@@ -38,7 +39,7 @@ async def test_twenty_enqueues_of_one_key_at_once_make_one_entry(shop, conn):
     assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 1
 
 
-async def test_control_without_the_unique_index_every_one_of_them_makes_its_own(shop, conn):
+async def test_control_without_the_unique_index_every_one_of_them_makes_its_own(shop, conn, monkeypatch):
     await conn.execute("DROP INDEX interlock.work_queue_holds_key")
     text = Catalog("interlock")[ENQUEUE].asyncpg.replace("on conflict (key) where key_held do nothing", "")
     unguarded = compile_statement(ENQUEUE, text, "interlock")
@@ -51,7 +52,7 @@ async def test_control_without_the_unique_index_every_one_of_them_makes_its_own(
     def unguarded_like(statement):
         return type(statement)(statement.name, statement.parameters, unguarded.asyncpg, unguarded.psycopg)
 
-    shop.app.work._queue = WorkQueue(Unguarded("interlock"))
+    monkeypatch.setattr(gateway, "_queue_of", lambda schema: WorkQueue(Unguarded(schema)))
     assert len(await enqueue_at_once(shop)) == 20
 
 
@@ -147,7 +148,7 @@ async def test_a_key_of_another_train_is_refused_and_one_of_an_older_name_is_not
     assert await shop.double.using(key="k").aenqueue(1)
 
 
-async def test_a_key_that_changes_hands_at_every_look_ends_in_an_error_not_in_a_loop(shop, conn):
+async def test_a_key_that_changes_hands_at_every_look_ends_in_an_error_not_in_a_loop(shop, monkeypatch):
     """The conflict is there, the holder is never seen: what a caller would meet whose snapshot is frozen."""
     await shop.greet.using(key="k").aenqueue("Ada")
     holders = Catalog("interlock")["work_queue/holders"]
@@ -159,7 +160,7 @@ async def test_a_key_that_changes_hands_at_every_look_ends_in_an_error_not_in_a_
         def __getitem__(self, name):
             return blind if name == holders.name else super().__getitem__(name)
 
-    shop.app.work._queue = WorkQueue(Blind("interlock"))
+    monkeypatch.setattr(gateway, "_queue_of", lambda schema: WorkQueue(Blind(schema)))
     with pytest.raises(KeyContended):
         await shop.greet.using(key="k").aenqueue("Bob")
 

@@ -12,11 +12,15 @@ from interlock.store.database import Database
 from interlock.store.execution import Executions
 from interlock.store.settings import StoreSettings
 from tests.harness.profile import SHORT_LEASES
+from tests.harness.rounds import play_controls_ten_times, round_of_control
 from tests.harness.waiting import eventually
 from tests.integration.worker.yard import Yard
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+__all__ = ["round_of_control"]
+pytest_generate_tests = play_controls_ten_times
 
 
 @pytest.fixture
