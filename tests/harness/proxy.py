@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 HOST = "127.0.0.1"
+HANDING_OVER = 3
 CHUNK = 1 << 16
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -99,6 +100,7 @@ class TcpProxy:
 
     async def _cut(self) -> None:
         if self._server is not None:
+            await self._stop_accepting(self._server)
             self._server.close()
             self._server = None
             self._socket = _bound(self.port)  # bound and not listening: refuses, and keeps the port ours
@@ -107,6 +109,13 @@ class TcpProxy:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _stop_accepting(self, server: asyncio.Server) -> None:
+        """What asyncio accepted and has not handed over yet would be leaked by it, were the server closed by then."""
+        for sock in server.sockets:
+            self._loop.remove_reader(sock.fileno())
+        for _ in range(HANDING_OVER):
+            await asyncio.sleep(0)
 
     async def _close(self) -> None:
         await self._cut()
