@@ -75,6 +75,7 @@ MEANINGS = {
     "outbox_concurrency": "how many messages one worker delivers at once",
     "outbox_idempotency_window": "how long receivers remember a message id; a retry that comes later waits for review",
     "outbox_retention": "how long delivered messages are kept",
+    "outbox_expected_workers": "how many workers should serve each partition; another number is told. None: any",
 }
 SHORTHANDS = {"polling_interval": "sets `manifest_manager_polling_interval` and `job_dispatcher_polling_interval`"}
 OF_THE_MACHINE = {

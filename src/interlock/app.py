@@ -100,6 +100,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             self.adatabase,
             clock=lambda: self.clock,
             max_bytes=lambda: self.settings.dispatch.max_input_bytes,
+            settings=lambda: self.settings.outbox,
             emit=self.events.emit,
         )
         self.inbox = Inbox(lambda: self.settings.store.schema)

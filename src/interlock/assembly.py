@@ -22,6 +22,7 @@ from interlock.model.server import Role
 from interlock.outbox.component import DrainComponent
 from interlock.outbox.open import open_drain, server_tags
 from interlock.outbox.retention import OutboxRetention
+from interlock.outbox.watch import OutboxWatch
 from interlock.runtime.keeper import Keeper
 from interlock.runtime.loop import Loop
 from interlock.runtime.notices import NoticeComponent, NotifierComponent
@@ -134,7 +135,7 @@ class Assembly:
             *self._outbox_components(hub),
         ]
 
-    def _looped(self, part: Recovery | Retention | LockRetention | Sweep | OutboxRetention) -> Component:
+    def _looped(self, part: Recovery | Retention | LockRetention | Sweep | OutboxRetention | OutboxWatch) -> Component:
         return LoopComponent(Loop(part.name, part.tick, emit=self._emit))
 
     def _manager_loop(self, hub: NoticeHub) -> Component:
@@ -175,9 +176,10 @@ class Assembly:
         kept = self._looped(OutboxRetention(self._database, settings, interval=interval, clock=self._clock))
         if Role.OUTBOX not in self.keeper.profile.roles:
             return [kept]
+        watch = self._looped(OutboxWatch(self._database, settings, emit=self._emit, clock=self._clock))
         component = DrainComponent(self._drain(), emit=self._emit)
         hub.subscribe("outbox", lambda _: component.wake())
-        return [kept, component]
+        return [kept, watch, component]
 
     def _recovery(self, notify: Callable[[str], None] = lambda _: None) -> Recovery:
         return Recovery(

@@ -90,6 +90,19 @@ async def serve(dsn: str, log: str, options: dict) -> None:
             await asyncio.Event().wait()
 
 
+async def serve_naively(dsn: str, log: str) -> None:
+    """Select, emit, then save: guarded by the state, as optimistic concurrency would, the save comes too late."""
+    app, conn = Interlock(dsn), await asyncpg.connect(dsn)
+    [found] = await app.outbox.afind_pending()
+    tell("selected")
+    await failpoints.reach("naive.selected")
+    Receiver(log).write({"id": found.message_id, "pid": os.getpid()})
+    save = "UPDATE interlock.outbox SET state = 'delivered', ended_at = now() WHERE id = $1 AND state = 'pending'"
+    tell("saved", rows=await conn.execute(save, found.id))
+    await conn.close()
+    await app.aclose()
+
+
 class Receiver:
     """One line per call, appended in a single write, so that a killed caller leaves a whole line or none."""
 
@@ -106,6 +119,9 @@ class Receiver:
             "lease": lease,
             "pid": os.getpid(),
         }
+        self.write(call)
+
+    def write(self, call: dict) -> None:
         line = json.dumps(call).encode() + b"\n"
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, line)
@@ -148,6 +164,9 @@ class World:
         process = self.start(env=env, **options)
         await process.expect("up", 60)
         return process
+
+    def start_naive(self, env: dict):
+        return self._fleet.start(serve_naively, self.dsn, self.log, env=env)
 
     def start(self, *, env: dict | None = None, **options):
         return self._fleet.start(serve, self.dsn, self.log, options, env=env)

@@ -59,6 +59,30 @@ async def test_killed_workers_lose_nothing_and_repeat_no_more_than_they_held(wor
     assert sum(counts.values()) - messages <= kills * 100  # two batches are the most that a worker holds
 
 
+async def test_control_two_processes_that_select_then_emit_then_save_emit_twice(world, tmp_path):
+    await world.publish(drafts(1))
+    barrier = Barrier(tmp_path, "naive.selected")
+    workers = [world.start_naive(armed(barrier)) for _ in range(2)]
+    for worker in workers:
+        await worker.expect("selected", 60)
+    barrier.release()
+    assert sorted([(await worker.expect("saved"))["rows"] for worker in workers]) == ["UPDATE 0", "UPDATE 1"]
+    assert list(world.receiver.counts().values()) == [2]
+
+
+async def test_two_processes_that_claim_first_emit_once(world, tmp_path):
+    barrier = Barrier(tmp_path, "outbox.emitting")
+    for _ in range(2):
+        await world.worker(env=armed(barrier), outbox_lease=60, outbox_emit_timeout=50)
+    await world.publish(drafts(1))
+    await barrier.reached()
+    await world.publish([Draft("order.paid", {"n": 1}, message_id="later")])
+    await eventually(lambda: len(world.receiver.calls()) == 2, 30, "the other message, while the first is in hand")
+    barrier.release()
+    assert await world.all_ended() == {"delivered": 2}
+    assert set(world.receiver.counts().values()) == {1}
+
+
 CRASH_POINTS = {
     # where the worker dies: how often the receiver is called, and how many crashes the message is charged with
     "before the claim commits": (1, 0),

@@ -29,6 +29,7 @@ class Finding:
     check: str
     found: str
     advice: str
+    place: str = ""
 
 
 async def examine(
@@ -55,25 +56,29 @@ def check_workers(workers: Counter[str], expected: int | None) -> Iterator[Findi
                 else "start the missing workers: interlock run --roles outbox"
             )
             place = "all partitions" if partition == "*" else f"partition {partition}"
-            yield Finding("workers", f"{count} live workers serve {place}, expected {expected}", advice)
+            found = f"{count} live workers serve {place}, expected {expected}"
+            yield Finding("workers", found, advice, partition)
 
 
 def check_topics(topics: Sequence[TopicStats]) -> Iterator[Finding]:
     for each in topics:
         if each.parked:
-            yield Finding("parked", f"{each.topic} is parked by {each.parked_by}", "interlock outbox unpark TOPIC")
+            found = f"{each.topic} is parked by {each.parked_by}"
+            yield Finding("parked", found, "interlock outbox unpark TOPIC", each.topic)
         elif each.breaker != "closed":
-            yield Finding("breaker", f"the breaker of {each.topic} is {each.breaker}", "look at its receiver")
+            found = f"the breaker of {each.topic} is {each.breaker}"
+            yield Finding("breaker", found, "look at its receiver", each.topic)
         elif each.oldest_ready is not None and each.oldest_ready > OLD:
             age = f"{each.oldest_ready.total_seconds():.0f} s"
             yield Finding(
                 "oldest_ready",
                 f"a message of {each.topic} has been ready for {age}",
                 "start workers that have an emitter for the topic, or more of them",
+                each.topic,
             )
         if each.dead or each.needs_review:
             found = f"{each.topic}: {each.dead} dead, {each.needs_review} need review"
-            yield Finding("review", found, "interlock outbox list --state dead; then outbox redrive")
+            yield Finding("review", found, "interlock outbox list --state dead; then outbox redrive", each.topic)
 
 
 def check_figures(figures: Figures) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.model.message import MessageDetail, MessageRow, TopicStats
     from interlock.observe.bus import Emit
     from interlock.outbox.doctor import Finding
+    from interlock.outbox.settings import OutboxSettings
     from interlock.runtime.clock import Clock
     from interlock.store.database import Database
 
@@ -31,8 +32,14 @@ MOST_AT_ONCE = 10_000
 class Reviewing:
     """The part of `app.outbox` for operators."""
 
-    def __init__(self, database: Callable[[], Awaitable[Database]], clock: Callable[[], Clock], emit: Emit) -> None:
-        self._database, self._clock, self._emit = database, clock, emit
+    def __init__(
+        self,
+        database: Callable[[], Awaitable[Database]],
+        clock: Callable[[], Clock],
+        settings: Callable[[], OutboxSettings],
+        emit: Emit,
+    ) -> None:
+        self._database, self._clock, self._settings, self._emit = database, clock, settings, emit
 
     async def afind_pending(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:
         """What is due and was never tried. For inspection only: it claims nothing, others find the same."""
@@ -110,7 +117,12 @@ class Reviewing:
     async def adoctor(
         self, *, expected_workers: int | None = None, window: timedelta = timedelta(hours=1)
     ) -> listing[Finding]:
-        """What looks wrong, each with what to do about it."""
+        """What looks wrong, each with what to do about it.
+
+        `expected_workers` is how many should serve each partition; unsaid, the setting `outbox_expected_workers`.
+        """
+        if expected_workers is None:
+            expected_workers = self._settings().outbox_expected_workers
         return await examine(await self._database(), window=window, expected_workers=expected_workers, now=self._now())
 
     def find_pending(self, topic: str | None = None, limit: int = 100) -> listing[MessageRow]:

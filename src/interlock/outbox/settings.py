@@ -23,3 +23,4 @@ class OutboxSettings:
     outbox_concurrency: int = 16
     outbox_idempotency_window: timedelta | None = None
     outbox_retention: timedelta = timedelta(days=7)
+    outbox_expected_workers: int | None = None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from interlock.observe.bus import Emit
+    from interlock.outbox.settings import OutboxSettings
     from interlock.runtime.clock import Clock
     from interlock.store.database import Database
 
@@ -26,8 +27,9 @@ class Outbox(Declaring, Publishing, Reviewing):
         *,
         clock: Callable[[], Clock],
         max_bytes: Callable[[], int],
+        settings: Callable[[], OutboxSettings],
         emit: Emit,
     ) -> None:
         Declaring.__init__(self)
         Publishing.__init__(self, schema, clock, max_bytes)
-        Reviewing.__init__(self, database, clock, emit)
+        Reviewing.__init__(self, database, clock, settings, emit)

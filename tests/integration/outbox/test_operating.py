@@ -12,9 +12,10 @@ from interlock import Interlock
 from interlock.errors import InvalidOption, UnknownMessage
 from interlock.model.message import Dead, Delivered, Throttled
 from interlock.model.outcome import Retry, Snooze
-from interlock.observe.events import MessagesRedriven, TopicParked
+from interlock.observe.events import MessagesRedriven, OutboxFinding, TopicParked
 from interlock.outbox.publish import Draft
 from interlock.outbox.retention import OutboxRetention
+from interlock.outbox.watch import OutboxWatch
 from interlock.testing import stepper
 from tests.harness.waiting import eventually
 
@@ -202,6 +203,31 @@ async def test_the_doctor_finds_each_sign_of_trouble(migrated, conn):
         assert set(found) == expected
         assert "1 live workers" in found["workers"].found
         assert all(finding.advice for finding in found.values())
+
+
+async def test_a_running_server_tells_what_the_doctor_would_find_when_it_begins(migrated, conn):
+    world = World(migrated, outbox_expected_workers=1)
+    world.answers = {"dead": Dead("x")}
+    told = []
+    world.app.events.subscribe(lambda event: told.append((event.check, event.place)), (OutboxFinding,))
+    async with stepper(world.app) as step:
+        watch = OutboxWatch(
+            await world.app.adatabase(), world.app.settings.outbox, emit=world.app.events.emit, clock=world.app.clock
+        )
+        assert await watch.tick() == timedelta(minutes=1)
+        await world.app.outbox.apublish(conn, "dead", {})
+        await step.tick("outbox")
+        await watch.tick()
+        await watch.tick()
+        assert told == [("review", "dead")]
+        await world.app.outbox.apark("other", actor="ada")
+        await world.app.outbox.aredrive(1, actor="ada")
+        await watch.look()
+        assert told == [("review", "dead"), ("parked", "other")]
+        await step.tick("outbox")
+        await watch.look()
+        assert told[2:] == [("review", "dead")]
+        assert "workers" in {finding.check for finding in await world.app.outbox.adoctor(expected_workers=7)}
 
 
 async def test_what_was_delivered_long_ago_goes_and_what_waits_for_a_person_stays(migrated, conn):

@@ -135,11 +135,23 @@ class LanesChanged(OutboxEvent):
 class LanesDisagree(OutboxEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = (
-        "this worker counts {lanes} lanes, {other} counts {theirs}; nothing with a key is delivered here"
+        "this worker counts {lanes} lanes, {other} counts {theirs}; only those with the fewest deliver in order"
     )
     lanes: int
     other: str
     theirs: int
+
+
+@event
+class OutboxFinding(OutboxEvent):
+    """A check of the outbox found what it had not found the time before; `interlock outbox doctor` says it again."""
+
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "{check}: {found}; {advice}"
+    check: str
+    place: str
+    found: str
+    advice: str
 
 
 @event
