@@ -150,6 +150,36 @@ async def test_no_cap_is_ever_exceeded_while_servers_compete_and_caps_change(fle
         await conn.close()
 
 
+@pytest.mark.parametrize("backlog", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_a_full_group_with_a_long_backlog_above_lets_the_others_run_at_once(fleet, migrated, backlog):
+    conn = await asyncpg.connect(migrated)
+    app = declare(migrated)
+    try:
+        await conn.execute(
+            "INSERT INTO interlock.manifest_group (name, max_active_jobs, priority) VALUES ('capped', $1, 31)",
+            GROUP_CAPS[0],
+        )
+        server = fleet.start(serve, migrated)
+        await server.expect("serving", 60)
+        async with app:
+            await app.aenqueue_many([app.narrow.bind(600_000) for _ in range(GROUP_CAPS[0])])
+            for _ in range(0, backlog, 1000):
+                await app.aenqueue_many([app.narrow.bind(1) for _ in range(1000)])
+
+            async def is_full() -> bool:
+                running = "SELECT count(*) FROM interlock.execution WHERE state = 'in_progress'"
+                return await conn.fetchval(running) == GROUP_CAPS[0]
+
+            await eventually(is_full, 30, "a full group")
+            others = await app.aenqueue_many([app.wide.bind(1) for _ in range(5)])
+            for other in others:
+                await other.aresult(timeout=5)
+        waiting = "SELECT count(*) FROM interlock.work_queue WHERE state = 'queued' AND train = 'narrow'"
+        assert await conn.fetchval(waiting) == backlog
+    finally:
+        await conn.close()
+
+
 def test_control_the_judge_sees_one_too_many():
     from datetime import UTC, datetime
 

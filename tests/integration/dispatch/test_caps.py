@@ -9,6 +9,7 @@ import pytest
 
 from interlock import failpoints
 from interlock.dispatch.apply_capacity_limits import Held
+from interlock.dispatch.load_dispatch_capacity import Capacity
 from interlock.store.dispatching import Active, Dispatching
 from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
@@ -150,6 +151,16 @@ async def test_a_full_group_with_ten_thousand_above_hides_nobody(ramp):
     cycle = await ramp.dispatcher(max_queued_jobs_per_cycle=5, hands=Hands(free=0)).tick()
     assert [one.entry_id for one in cycle.dispatched] == other
     assert [one.reason for one in cycle.skipped] == [Held.GROUP_CAP]
+
+
+async def test_control_without_a_share_per_group_the_full_one_hides_the_others(ramp, monkeypatch):
+    """The obvious version: the first of the queue in order, and the caps afterwards."""
+    monkeypatch.setattr(Capacity, "takes", lambda *arguments: arguments[-1])
+    await ramp.group("full", priority=31, cap=1)
+    await ramp.active(1, group="full")
+    await ramp.queue(10_000, group="full", priority=63)
+    await ramp.queue(5)
+    assert not (await ramp.dispatcher(max_queued_jobs_per_cycle=5, hands=Hands(free=0)).tick()).dispatched
 
 
 async def test_many_full_groups_above_hide_nobody(ramp):

@@ -10,6 +10,7 @@ import pytest
 from interlock import Interlock
 from interlock.dispatch.component import DispatchComponent
 from interlock.errors import ResultTimeout
+from interlock.observe.events import DispatchTicked
 from tests.harness.profile import SHORT_LEASES
 from tests.harness.waiting import eventually
 
@@ -21,7 +22,8 @@ class Two:
 
     def __init__(self, dsn: str) -> None:
         self.apps = [Interlock(dsn, **SELDOM) for _ in range(2)]
-        self.go_on = asyncio.Event()
+        self.go_on, self.looked = asyncio.Event(), []
+        self.apps[1].events.subscribe(self.looked.append, (DispatchTicked,))
         for app in self.apps:
             app.group("narrow", max_active_jobs=1)
 
@@ -38,15 +40,14 @@ class Two:
 
 
 @pytest.fixture
-async def handed_over(migrated, conn):
+async def handed_over(migrated):
     """The handle on what waits on one server, at the moment when the other frees the only place."""
     two = Two(migrated)
     async with two.apps[0].running(), two.apps[1].running():
         held = await two.holds.aenqueue()
         await eventually(lambda: _status(held, "in_progress"), 20, "the first job")
         waiting = await two.waits.aenqueue()
-        skipped = "SELECT count(*) FROM interlock.execution WHERE train = 'waits'"
-        assert await conn.fetchval(skipped) == 0
+        await eventually(lambda: any(cycle.skipped for cycle in two.looked), 20, "a look that finds no place")
         two.go_on.set()
         assert await held.aresult(timeout=20) == "held"
         yield waiting

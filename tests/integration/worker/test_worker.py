@@ -15,7 +15,7 @@ import pytest
 from interlock import Cancel, Retry, Snooze, current_execution
 from interlock.errors import CancelledByRequest, NotInTrain
 from interlock.observe.context import current
-from interlock.observe.events import ExecutionReleased, ExecutionSettled, SettleRefused
+from interlock.observe.events import ExecutionReleased, ExecutionSettled, SettleRefused, WorkClaimed
 from interlock.observe.logs import ExecutionFields
 from interlock.worker.failure import LONGEST_TRACEBACK
 from tests.harness.waiting import eventually
@@ -255,6 +255,26 @@ async def test_an_outcome_that_breaks_its_batch_is_settled_alone(works, yard, mo
     states = [(await works.ended(run))["state"] for run in runs]
     assert states == ["completed", "completed", "completed", "failed", "completed", "completed"]
     assert "could not be stored" in (await yard.execution(runs[3]))["error_message"]
+
+
+async def test_control_a_batch_that_is_given_up_as_a_whole_harms_all_its_members(works, yard, monkeypatch):
+    monkeypatch.setattr("interlock.worker.run.encoded", lambda _, output: output)
+
+    async def give_up(self, settlement, **_) -> None:
+        return
+
+    monkeypatch.setattr("interlock.worker.settle.Settler._write_alone", give_up)
+
+    @works.app.train
+    async def work(n: int) -> str:
+        return b'"\\u0000"' if n == 3 else b"1"
+
+    runs = [await yard.dispatch(input={"n": n}) for n in range(6)]
+    await works.start()
+    await eventually(lambda: works.told(WorkClaimed)[5:], 10, "the claims")
+    later = await yard.dispatch(input={"n": 7})
+    assert (await works.ended(later))["state"] == "completed"
+    assert {(await yard.execution(run))["state"] for run in runs} == {"in_progress"}
 
 
 async def test_an_input_that_this_version_cannot_read_fails_alone_with_a_clear_reason(works, yard):
