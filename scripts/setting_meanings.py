@@ -51,6 +51,7 @@ MEANINGS = {
     # upkeep
     "execution_retention": "how long ended executions are kept; the last success of a manifest stays",
     "dead_letter_retention": "how long resolved dead letters are kept",
+    "audit_retention": "how long the audit keeps who did what; none: for ever",
     "cleanup_interval": "how often old rows are deleted",
     "cleanup_batch": "how many rows one delete takes at most",
     # locks

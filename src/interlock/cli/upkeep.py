@@ -20,6 +20,7 @@ _WORDS = {
     "executions": "ended executions",
     "entries": "entries that left the queue",
     "dead_letters": "resolved dead letters",
+    "acts": "acts in the audit",
     "orphaned_jobs": "background jobs without an active execution",
     "servers": "servers that left or were lost",
     "trains": "trains that no server knows",

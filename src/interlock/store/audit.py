@@ -1,4 +1,4 @@
-"""The `audit` table: who did what to which thing, and why. Rows are only ever added."""
+"""The `audit` table: who did what to which thing, and why. Rows are never changed; retention takes the oldest."""
 
 from __future__ import annotations
 

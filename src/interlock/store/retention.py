@@ -39,6 +39,10 @@ class OldRows:
         """Those that a person resolved so long ago."""
         return len(await self._sql["dead_letter/forget"].fetch(conn, older_than=older_than, limit=limit, now=now))
 
+    async def forget_acts(self, conn: Connection, *, older_than: timedelta, limit: int, now: datetime | None) -> int:
+        """Rows of the audit that were written so long ago."""
+        return len(await self._sql["audit/forget"].fetch(conn, older_than=older_than, limit=limit, now=now))
+
     async def forget_orphaned_jobs(self, conn: Connection, *, limit: int) -> int:
         """Jobs without an active execution; in a healthy system there are none."""
         return len(await self._sql["background_job/forget"].fetch(conn, limit=limit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-IN_BATCHES = ("executions", "entries", "dead_letters", "orphaned_jobs", "servers")
+IN_BATCHES = ("executions", "entries", "dead_letters", "acts", "orphaned_jobs", "servers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,15 @@ class Retention:
         return forgotten
 
     def _steps(self, limit: int) -> Sequence[Callable[[Connection], Awaitable[Forgotten]]]:
-        steps = (self._executions, self._entries, self._dead_letters, self._jobs, self._servers, self._declarations)
+        steps = (
+            self._executions,
+            self._entries,
+            self._dead_letters,
+            self._acts,
+            self._jobs,
+            self._servers,
+            self._declarations,
+        )
         return [partial(step, limit) for step in steps]
 
     async def _executions(self, limit: int, conn: Connection) -> Forgotten:
@@ -94,6 +102,13 @@ class Retention:
             conn, older_than=self._settings.dead_letter_retention, limit=limit, now=self._clock.injected()
         )
         return Forgotten(Counter(dead_letters=count))
+
+    async def _acts(self, limit: int, conn: Connection) -> Forgotten:
+        older_than = self._settings.audit_retention
+        if older_than is None:
+            return Forgotten()
+        count = await self._old.forget_acts(conn, older_than=older_than, limit=limit, now=self._clock.injected())
+        return Forgotten(Counter(acts=count))
 
     async def _jobs(self, limit: int, conn: Connection) -> Forgotten:
         return Forgotten(Counter(orphaned_jobs=await self._old.forget_orphaned_jobs(conn, limit=limit)))

@@ -10,5 +10,6 @@ class UpkeepSettings:
 
     execution_retention: timedelta = timedelta(days=30)
     dead_letter_retention: timedelta = timedelta(days=30)
+    audit_retention: timedelta | None = timedelta(days=365)
     cleanup_interval: timedelta = timedelta(minutes=1)
     cleanup_batch: int = 1000

@@ -65,6 +65,14 @@ class Attic(Yard):
         ago = None if days is None else timedelta(days=days)
         return await self.conn.fetchval(DEAD_LETTER, state, execution or 0, execution, ago)
 
+    async def act(self, *, days: float) -> int:
+        """A row of the audit that was written so long ago."""
+        return await self.conn.fetchval(
+            "INSERT INTO interlock.audit (at, actor, via, action, target_kind, target)"
+            " VALUES (now() - $1::interval, 'ada', 'cli', 'pause', 'train', '*') RETURNING id",
+            timedelta(days=days),
+        )
+
     async def train(self, name: str, *, days: float = 0, retention: timedelta | None = None, **columns: Any) -> None:
         await self.conn.execute(
             "INSERT INTO interlock.train (name, aliases, retention, paused, group_id, last_seen_at)"

@@ -41,6 +41,7 @@ async def test_a_dry_run_then_the_run(attic, upkeep):
             "executions": 2,
             "entries": 2,
             "dead_letters": 0,
+            "acts": 0,
             "orphaned_jobs": 0,
             "servers": 0,
             "trains": 0,

@@ -21,6 +21,7 @@ GUARDS = {
         "q.left_at < coalesce(:now::timestamptz, statement_timestamp()) - :older_than::interval",
     ),
     "dead_letter/forget": ("resolved_at < coalesce(:now::timestamptz, statement_timestamp()) - :older_than::interval",),
+    "audit/forget": ("at < coalesce(:now::timestamptz, statement_timestamp()) - :older_than::interval",),
     "background_job/forget": (
         "not coalesce((select e.ended_at is null from /*schema*/execution e where e.id = j.execution_id), false)",
     ),
@@ -48,12 +49,14 @@ async def kept_by(attic) -> set[tuple[str, int]]:
         ("work_queue", await attic.conn.fetchval("SELECT entry_id FROM interlock.execution WHERE id = $1", running)),
         ("dead_letter", letter),
         ("dead_letter", await attic.dead_letter(days=1)),
+        ("audit", await attic.act(days=1)),
         ("background_job", running),
     }
 
 
 async def there(attic) -> set[tuple[str, int]]:
-    columns = {"execution": "id", "work_queue": "id", "dead_letter": "id", "background_job": "execution_id"}
+    columns = dict.fromkeys(("execution", "work_queue", "dead_letter", "audit"), "id")
+    columns["background_job"] = "execution_id"
     return {(table, id) for table, column in columns.items() for id in await attic.ids(table, column)}  # noqa: A001  the column
 
 

@@ -37,6 +37,11 @@ INSERT INTO interlock.dead_letter (state, reason, kind, train, input, first_entr
 SELECT 'acknowledged', 'max_attempts', 'adhoc', 'work', '{{}}', n, n, 1, 0, 3, now() - n * interval '100 s'
 FROM generate_series(1, {ROWS}) n
 """
+ACTS = f"""
+INSERT INTO interlock.audit (at, actor, via, action, target_kind, target)
+SELECT now() - ({ROWS} - n) * interval '1000 s', 'ada', 'cli', 'trigger', 'manifest', 'm' || n
+FROM generate_series(1, {ROWS}) n
+"""
 # train0 keeps a year, train1 an hour: neither may make the others be read.
 TRAINS = "INSERT INTO interlock.train (name, retention) VALUES ('train0', '1 year'), ('train1', '1 hour')"
 
@@ -52,10 +57,10 @@ def populated(request, postgres_dsn) -> Iterator[str]:
 async def populate(dsn: str, *, analyzed: bool) -> None:
     conn = await asyncpg.connect(dsn)
     try:
-        for table in ("execution", "work_queue", "dead_letter"):
+        for table in ("execution", "work_queue", "dead_letter", "audit"):
             await conn.execute(f"ALTER TABLE interlock.{table} SET (autovacuum_enabled = false)")
         await conn.execute("ANALYZE")
-        for statement in (HISTORY, ENTRIES, LETTERS, TRAINS):
+        for statement in (HISTORY, ENTRIES, LETTERS, ACTS, TRAINS):
             await conn.execute(statement)
         if analyzed:
             await conn.execute("ANALYZE")
@@ -100,16 +105,18 @@ def sequential(plan: dict[str, Any]) -> set[str]:
         ("execution/forget", timedelta(days=30)),
         ("work_queue/forget", timedelta(hours=1)),
         ("dead_letter/forget", timedelta(days=30)),
+        ("audit/forget", timedelta(days=300)),
     ],
 )
 async def test_a_batch_reads_what_it_deletes(forget, name, older_than):
     plan = await forget(name, older_than)
     assert plan["Actual Rows"] == 100
-    assert sequential(plan) & {"execution", "work_queue", "dead_letter"} == set()
+    assert sequential(plan) & {"execution", "work_queue", "dead_letter", "audit"} == set()
     assert touched(plan) < 3_000
 
 
-async def test_nothing_to_delete_costs_next_to_nothing(forget):
-    plan = await forget("work_queue/forget", timedelta(days=400))
+@pytest.mark.parametrize("name", ["work_queue/forget", "audit/forget"])
+async def test_nothing_to_delete_costs_next_to_nothing(forget, name):
+    plan = await forget(name, timedelta(days=400))
     assert plan["Actual Rows"] == 0
     assert touched(plan) < 20

@@ -105,6 +105,26 @@ async def test_resolved_dead_letters_go_and_open_ones_never(attic):
     assert await attic.ids("dead_letter") == kept
 
 
+async def test_acts_leave_the_audit_by_age_unless_it_is_kept_for_ever(attic):
+    old, lately = await attic.act(days=366), await attic.act(days=364)
+    await attic.retention(audit_retention=None).run()
+    assert await attic.ids("audit") == {old, lately}
+    assert (await attic.retention().run()).rows["acts"] == 1
+    assert await attic.ids("audit") == {lately}
+
+
+async def test_two_servers_forget_acts_at_once_and_wait_for_nobody(attic):
+    acts = [await attic.act(days=400) for _ in range(20)]
+    kept = await attic.act(days=1)
+    async with attic.conn.transaction():
+        held = await attic.conn.fetchval("SELECT id FROM interlock.audit WHERE id = $1 FOR UPDATE", acts[3])
+        both = [attic.retention(cleanup_batch=5).run() for _ in range(2)]
+        await asyncio.wait_for(asyncio.gather(*both), 20)
+        assert held in await attic.ids("audit")
+    await attic.retention().run()
+    assert await attic.ids("audit") == {kept}
+
+
 async def test_a_job_without_an_active_execution_goes_and_is_a_warning(attic):
     healthy = await attic.dispatch()
     orphan = await attic.ended(days=0)

@@ -15,12 +15,13 @@ class HistoryForgotten(Event):
     subject: ClassVar[str] = "upkeep"
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = (
-        "forgot {executions} executions, {entries} entries, {dead_letters} dead letters, {orphaned_jobs} orphaned jobs,"
-        " {servers} servers, {trains} trains, {groups} groups"
+        "forgot {executions} executions, {entries} entries, {dead_letters} dead letters, {acts} acts, {orphaned_jobs}"
+        " orphaned jobs, {servers} servers, {trains} trains, {groups} groups"
     )
     executions: int = 0
     entries: int = 0
     dead_letters: int = 0
+    acts: int = 0
     orphaned_jobs: int = 0
     servers: int = 0
     trains: int = 0
