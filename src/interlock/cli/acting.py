@@ -65,12 +65,13 @@ def act(
     if intent.dry_run:
         return perform(dry_run=True)
     if ask is not None and not intent.yes:
-        _refuse_to_ask_nobody()
+        refuse_to_ask_nobody()
         click.confirm(ask(perform(dry_run=True)), abort=True, err=True)
     return perform(dry_run=False)
 
 
-def _refuse_to_ask_nobody() -> None:
+def refuse_to_ask_nobody() -> None:
+    """Where no terminal is, a question would wait for ever."""
     if not sys.stdin.isatty():
         raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from interlock.model.reading import AuditLine
 
 _COLUMNS = ("id", "at", "actor", "via", "action", "target", "before", "after", "note")
-_KINDS = ("manifest", "group", "train", "execution", "entry", "dead_letter")
+_KINDS = ("manifest", "group", "train", "execution", "entry", "dead_letter", "lock", "message", "topic", "history")
 
 
 @click.group(name="audit", cls=NounGroup)

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from interlock.cli.acting import destructive, refuse_to_ask_nobody
 from interlock.cli.client import with_app
-from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.options import NounGroup, json_option
 from interlock.cli.output import show_json, show_table
-from interlock.errors import InvalidOption
+from interlock.model.act import ADMIN, Actor
+from interlock.operate.forget import forget_history
 
 if TYPE_CHECKING:
     from interlock.app import Interlock
+    from interlock.cli.acting import Intent
     from interlock.upkeep.forgotten import Forgotten
 
 COUNTED_UP_TO = 10_000
@@ -34,15 +36,15 @@ def command() -> None:
 
 
 @command.command()
-@option("--dry-run", envvar="INTERLOCK_DRY_RUN", is_flag=True, help="Only say what would go.")
-@option("--yes", envvar="INTERLOCK_YES", is_flag=True, help="Do not ask.")
+@destructive
 @json_option
 @click.pass_obj
-def run(options: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def run(options: dict[str, Any], *, intent: Intent, as_json: bool) -> None:
     """Delete old history now, until nothing is left that may go; the app's own settings say what is old."""
-    if not dry_run and not yes:
+    dry_run = intent.dry_run
+    if not dry_run and not intent.yes:
         _confirm()
-    forgotten = with_app(options, lambda app: _forget(app, dry_run=dry_run))
+    forgotten = with_app(options, lambda app: _forget(app, intent))
     if as_json:
         rows = {kind: forgotten.rows[kind] for kind in _WORDS}
         capped = dry_run and forgotten.fills(COUNTED_UP_TO)
@@ -52,14 +54,16 @@ def run(options: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> 
 
 
 def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
+    refuse_to_ask_nobody()
     click.confirm("Delete what is older than the app's retention?", abort=True, err=True)
 
 
-async def _forget(app: Interlock, *, dry_run: bool) -> Forgotten:
-    retention = app.retention(await app.adatabase())
-    return await retention.rehearse(COUNTED_UP_TO) if dry_run else await retention.run()
+async def _forget(app: Interlock, intent: Intent) -> Forgotten:
+    database = await app.adatabase()
+    retention = app.retention(database)
+    if intent.dry_run:
+        return await retention.rehearse(COUNTED_UP_TO)
+    return await forget_history(database, retention, Actor(intent.actor, ADMIN, "cli"), intent.note)
 
 
 def _show(forgotten: Forgotten, verb: str) -> None:

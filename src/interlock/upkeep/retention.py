@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from interlock.observe.events.upkeep import HistoryForgotten
 from interlock.runtime.clock import DatabaseClock
@@ -32,6 +32,13 @@ ENTRIES_STAY = timedelta(hours=1)
 TRAINS_STAY = timedelta(days=30)
 
 
+Witness: TypeAlias = "Callable[[Connection, Forgotten], Awaitable[None]]"
+
+
+async def _nobody(_: Connection, __: Forgotten) -> None:
+    """What servers delete by themselves is in no audit."""
+
+
 class Retention:
     name = "retention"
 
@@ -50,11 +57,11 @@ class Retention:
         """One batch of each kind; answers what went."""
         return await self._forget(self._settings.cleanup_batch)
 
-    async def run(self) -> Forgotten:
-        """Batch after batch, until nothing is left that may go."""
+    async def run(self, witness: Witness = _nobody) -> Forgotten:
+        """Batch after batch, until nothing is left that may go; a witness sees each in its transaction."""
         limit, forgotten = self._settings.cleanup_batch, Forgotten()
         while True:
-            batch = await self._forget(limit)
+            batch = await self._forget(limit, witness)
             forgotten += batch
             if not batch.fills(limit):
                 return forgotten
@@ -66,11 +73,13 @@ class Retention:
             forgotten += await rehearse(self._database, step)
         return forgotten
 
-    async def _forget(self, limit: int) -> Forgotten:
+    async def _forget(self, limit: int, witness: Witness = _nobody) -> Forgotten:
         forgotten = Forgotten()
         for step in self._steps(limit):
             async with self._database.tick() as conn:
-                forgotten += await step(conn)
+                batch = await step(conn)
+                await witness(conn, batch)
+            forgotten += batch
         if forgotten:
             self._emit(HistoryForgotten(**forgotten.rows))
         return forgotten

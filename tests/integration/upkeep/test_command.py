@@ -59,6 +59,30 @@ async def test_a_dry_run_then_the_run(attic, upkeep):
     assert upkeep("--yes").stderr == "nothing is old enough to go\n"
 
 
+async def test_each_batch_that_a_person_deletes_is_in_the_audit_and_what_servers_delete_is_not(attic, upkeep):
+    await attic.ended(days=31)
+    await attic.retention().run()
+    assert await attic.ids("audit") == set()
+    await attic.ended(days=31)
+    assert upkeep("--yes", "--actor", "ada", "--note", "disk is full").returncode == 0
+    rows = await attic.conn.fetch("SELECT actor, via, action, target_kind, target, after, note FROM interlock.audit")
+    assert [tuple(row) for row in rows] == [
+        ("ada", "cli", "forget", "history", kind, '{"rows": 1}', "disk is full") for kind in ("executions", "entries")
+    ]
+
+
+async def test_without_its_row_in_the_audit_nothing_goes(attic):
+    """One transaction: where the audit cannot be written, nothing is deleted."""
+    kept = await attic.ended(days=31)
+
+    async def full(*_) -> None:
+        raise OSError("no space left for the audit")
+
+    with pytest.raises(OSError, match="no space"):
+        await attic.retention().run(full)
+    assert await attic.ids("execution") == {kept}
+
+
 async def test_nobody_is_asked_who_is_not_there(attic, upkeep):
     await attic.ended(days=31)
     refused = upkeep()
