@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.errors import DatabaseUnavailable
+from interlock.observe.redact import without_password
+from interlock.store.address import UNREADABLE as UNNAMED
 from interlock.store.address import describe_address
 from interlock.store.connection import set_aside
 from interlock.store.sql import Catalog
@@ -165,9 +167,25 @@ class Database:
 
         try:
             yield
-        except ValueError:
+        except asyncpg.exceptions.ClientConfigurationError as error:
+            # An address that is fine, with an option in it that is not: the driver says which.
+            reason = UNREADABLE if self.where == UNNAMED else _in_one_line(str(error))
+            raise DatabaseUnavailable(where=self.where, reason=reason) from None
+        except (ValueError, OverflowError):
             # The driver quotes the piece it could not read, which may be a piece of the password.
             raise DatabaseUnavailable(where=self.where, reason=UNREADABLE) from None
+        except FileNotFoundError as error:
+            raise DatabaseUnavailable(where=self.where, reason=_missing_file(self._dsn, error)) from error
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
             raise DatabaseUnavailable(where=self.where, reason=reason) from error
+
+
+def _in_one_line(text: str) -> str:
+    return without_password(" ".join(text.split()))
+
+
+def _missing_file(dsn: str, error: FileNotFoundError) -> str:
+    """The driver does not say which file; only an address with certificates in it names any."""
+    of_ssl = [name for name in ("sslrootcert", "sslcert", "sslkey", "sslcrl") if f"{name}=" in dsn]
+    return f"{error} (one of the files of {', '.join(of_ssl)})" if of_ssl else str(error)

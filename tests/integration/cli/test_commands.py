@@ -76,12 +76,36 @@ def test_a_database_that_is_not_there_is_named_without_its_password(refused, com
 
 
 @pytest.mark.parametrize(
-    "dsn", ["nonsense", "http://ada:hunter2@x/", "postgresql://ada:hun/ter2@h:x/y", "host=x password=hunter2"]
+    "dsn",
+    [
+        "nonsense",
+        "http://ada:hunter2@x/",
+        "postgresql://ada:hun/ter2@h:x/y",
+        "host=x password=hunter2",
+        "postgresql://h:99999/y",
+    ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_showing_it(refused, dsn):
     line = refused(1, "schema", "status", "--dsn", dsn)
     assert "an address that cannot be read" in line
     assert "hun" not in line
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("sslmode=verify-full", "root.crt"),
+        ("sslmode=odd", "must be one of: disable, allow, prefer"),
+        ("sslmode=verify-full&sslrootcert=/nowhere.pem", "one of the files of sslrootcert"),
+        ("target_session_attrs=odd", "target_session_attrs"),
+    ],
+)
+def test_an_option_of_the_address_that_cannot_be_is_named_and_not_taken_for_a_bad_address(refused, query, words):
+    line = refused(1, "schema", "status", "--dsn", f"{NOWHERE}?{query}", env={"HOME": "/nowhere"})
+    assert words in line
+    assert "127.0.0.1:1/shop" in line
+    assert "cannot be read" not in line
+    assert "hunter2" not in line
 
 
 def test_servers_list_needs_the_schema(refused, database):
@@ -115,6 +139,27 @@ def test_run_serves_until_a_signal_leaves_the_registry_in_order_and_exits_0(flee
     assert datetime.fromisoformat(row["started_at"])
     (ended,) = json.loads(interlock("servers", "list", "--all", "--json", "--dsn", migrated).stdout)
     assert ended["state"] == "gone"
+
+
+IMPORTING = "import os, signal, interlock\nos.kill(os.getpid(), signal.SIGTERM)\napp = interlock.Interlock()"
+STARTING = """
+import asyncio, os, signal, interlock
+
+class Slow(interlock.Interlock):
+    async def _ensure_schema(self, **_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+
+app = Slow()
+"""
+
+
+@pytest.mark.parametrize("code", [IMPORTING, STARTING], ids=["while it imports", "while it starts"])
+def test_a_sigterm_before_the_server_serves_is_a_clean_stop(interlock, tmp_path, migrated, code):
+    (tmp_path / "shop.py").write_text(code, "utf-8")
+    done = interlock("run", "-a", "shop:app", "--dsn", migrated)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "interlock: stopped by SIGTERM before it served\n"
 
 
 def test_the_log_of_run_is_json_without_a_terminal_and_stdout_stays_empty(fleet, migrated):
