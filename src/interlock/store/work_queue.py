@@ -45,7 +45,8 @@ class WorkQueue:
         ids: dict[int, int] = {}
         left = dict(enumerate(entries))
         for _ in range(LOOKUPS):
-            rows = yield Call(self._sql["work_queue/enqueue"], _columns(list(left.values())) | options)
+            statement, columns = _columns(list(left.values()))
+            rows = yield Call(self._sql[statement], columns | options)
             unknown = [row["unknown_group"] for row in rows if row["unknown_group"] is not None]
             if unknown:
                 yield from self._write_groups(unknown, declared)
@@ -72,11 +73,21 @@ class WorkQueue:
         yield Call(self._sql["manifest_group/insert"], {"names": sorted(set(unknown))})
 
 
-def _columns(entries: Sequence[NewEntry]) -> dict[str, Any]:
+def _columns(entries: Sequence[NewEntry]) -> tuple[str, dict[str, Any]]:
+    """The statement for these entries, and their values; every element of an array has its price."""
     # By identity: callers reuse terms, and comparing them would cost more than sending one too many.
     terms = {id(entry.terms): entry.terms for entry in entries}
+    options = {(entry.priority, entry.delay, entry.key) for entry in entries}
+    priority, delay, key = next(iter(options))
+    if len(terms) == len(options) == 1 and key is None:
+        columns = {"inputs": [entry.input for entry in entries], "priority": priority, "delay": delay}
+        return "work_queue/enqueue_alike", _columns_of_terms(list(terms.values())) | columns
+    return "work_queue/enqueue", _columns_of_terms(list(terms.values())) | _columns_apart(entries, terms)
+
+
+def _columns_apart(entries: Sequence[NewEntry], terms: Iterable[int]) -> dict[str, Any]:
     numbers = {each: number for number, each in enumerate(terms, 1)}
-    return _columns_of_terms(list(terms.values())) | {
+    return {
         "terms": [numbers[id(entry.terms)] for entry in entries],
         "inputs": [entry.input for entry in entries],
         "priorities": [entry.priority for entry in entries],
