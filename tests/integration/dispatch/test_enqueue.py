@@ -87,6 +87,24 @@ async def test_many_runs_of_several_trains_come_back_in_their_order(shop, conn):
     assert await shop.app.aenqueue_many([]) == []
 
 
+@pytest.mark.parametrize("keyed", [None, "k"], ids=["alike", "one of them keyed"])
+async def test_many_runs_with_the_same_options_have_them_all_and_come_back_in_their_order(shop, conn, keyed):
+    using = shop.greet.using(priority=9, delay=timedelta(hours=1), group="etl")
+    orders = [using.order(f"{number}") for number in range(200)]
+    if keyed:
+        orders.append(shop.greet.using(priority=9, delay=timedelta(hours=1), group="etl", key=keyed).order("200"))
+    ids = [handle.id for handle in await shop.app.aenqueue_many(orders)]
+    rows = await conn.fetch(
+        "SELECT input::jsonb ->> 'name' AS name, priority, group_priority, ready, key, key_held,"
+        " scheduled_at - created_at AS delay FROM interlock.work_queue JOIN unnest($1::bigint[])"
+        " WITH ORDINALITY AS given (id, place) USING (id) ORDER BY place",
+        ids,
+    )
+    assert [row["name"] for row in rows] == [str(number) for number in range(len(orders))]
+    assert {(row["priority"], row["ready"], row["delay"]) for row in rows} == {(9, False, timedelta(hours=1))}
+    assert [row["key"] for row in rows if row["key_held"]] == ([keyed] if keyed else [])
+
+
 async def test_many_runs_are_one_statement(shop, conn):
     await shop.app.aenqueue_many([shop.double.bind(0)])
     before = await conn.fetchval("SELECT max(id) FROM interlock.work_queue")
