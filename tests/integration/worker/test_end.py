@@ -15,6 +15,7 @@ from interlock.store.execution import Executions
 
 COMPLETED, FAILED = ExecutionState.COMPLETED, ExecutionState.FAILED
 SNOOZED, CANCELLED = ExecutionState.SNOOZED, ExecutionState.CANCELLED
+SOON = timedelta(seconds=5)
 
 
 @pytest.fixture
@@ -92,6 +93,38 @@ async def test_a_lost_run_is_queued_again_at_once_in_its_old_place(yard, end):
     assert {name: entry[name] for name in same} == {name: before[name] for name in same}
     assert (entry["crashes"], entry["ready"]) == (1, True)
     assert entry["first_entry_id"] == before["id"]
+
+
+FOLLOWS = {"retry": Ending(0, None, FAILED, failure="error"), "snooze": Ending(0, None, SNOOZED, retry_after=SOON),
+           "recovery": Ending(0, None, FAILED, failure="worker_lost")}  # fmt: skip
+
+
+@pytest.fixture(params=FOLLOWS)
+async def followed(yard, end, request):
+    """Ends a scheduled run of a fire so that another entry of the same fire has to follow."""
+    fire = "2026-01-02T03:00:00.000000+00:00"
+
+    async def follow() -> list[tuple[str, str]]:
+        run = await yard.dispatch(kind="scheduled", manifest=await yard.manifest("m"), fire_key=fire)
+        await end(FOLLOWS[request.param]._replace(execution_id=run, claim_token=await yard.claimed(run)))
+        return [(entry["kind"], entry["fire_key"]) for entry in await yard.queued()]
+
+    return follow, [("scheduled", fire)]
+
+
+async def test_what_follows_a_scheduled_run_keeps_its_kind_and_fire_and_does_not_collide_with_it(followed):
+    follow, expected = followed
+    assert await follow() == expected
+
+
+async def test_control_an_index_on_all_entries_of_a_fire_lets_nothing_follow(yard, followed):
+    await yard.conn.execute("DROP INDEX interlock.work_queue_one_entry_per_fire")
+    await yard.conn.execute(
+        "CREATE UNIQUE INDEX ON interlock.work_queue (manifest_id, fire_key) WHERE kind = 'scheduled'"
+    )
+    follow, _ = followed
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await follow()
 
 
 async def test_work_that_loses_too_many_servers_is_dead_lettered_as_a_crash_loop(yard, end):
