@@ -1,7 +1,8 @@
 """Lock slots as rows of PostgreSQL: the default, because it needs nothing that is not there already.
 
-Every verb is one statement on a connection of our own, not on the pool of the work: a pool resets a connection after
-each use, which would double the round trips, and may be used up by the very work that wants a lock.
+Every verb is one statement, and more only while hosts disagree on N. It runs on a connection of our own, not on the
+pool of the work: a pool resets a connection after each use, which would double the round trips, and may be used up by
+the very work that wants a lock.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from interlock.locks.per_loop import PerLoop
-from interlock.store.lock_slot import LockSlots, lock_service
+from interlock.store.lock_slot import LockSlots, Unsettled, lock_service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +35,7 @@ class PostgresLocks:
         return self._database.where
 
     async def acquire(self, request: SlotRequest) -> Grant | Refusal:
-        return await self._on_connection(lambda conn: self._slots.acquire(conn, request))
+        return await self._on_connection(lambda conn: self._acquire(conn, request))
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
         return await self._on_connection(lambda conn: self._slots.extend_if_held(conn, held))
@@ -54,6 +55,14 @@ class PostgresLocks:
 
     async def close(self) -> None:
         await self._idle.close()
+
+    async def _acquire(self, conn: Connection, request: SlotRequest) -> Grant | Refusal:
+        answer = await self._slots.acquire(conn, request)
+        if not isinstance(answer, Unsettled):
+            return answer
+        async with self._database.tick_on(conn):
+            agreement = await self._slots.agree(conn, request.name, request.slots, request.start)
+            return await self._slots.acquire_agreed(conn, request, agreement)
 
     async def _on_connection(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """On an idle connection or a new one; one that failed in any way is not used again."""

@@ -15,7 +15,7 @@ from interlock.locks.options import checked_slots
 from interlock.runtime.portal import portal
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
-from interlock.store.lock_slot import MISSING, LockSlots, Missing
+from interlock.store.lock_slot import LockSlots, Unsettled
 from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
@@ -23,53 +23,51 @@ if TYPE_CHECKING:
 
     from interlock.locks.settings import LockSettings
     from interlock.model.lease import SlotInTransaction
-    from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter, Steps
+    from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter
     from interlock.store.database import Database
+
+
+AGREEMENTS = 3  # others who want another N may come between what was agreed on and our taking it
 
 
 class TransactionHolds:
     def __init__(self, settings: LockSettings, namespace: str, database: Callable[[], Awaitable[Database]]) -> None:
         self._settings, self._namespace, self._database = settings, namespace, database
-        self._prepared: set[tuple[str, int]] = set()
 
     async def take(self, conn: Any, name: str, slots: int) -> SlotInTransaction | None:
         """The slot, or None if every one is taken; it never waits."""
         adapter = adapt(conn)
         self._check(name, slots)
-        steps = self._steps(await self._rows(), name, slots)
-        if (name, slots) not in self._prepared:
-            await self._prepare(name, slots)
-        found = await run(adapter, steps)
-        if found is MISSING:  # nobody held the name for a day, and its rows went
-            await self._prepare(name, slots)
-            found = await run(adapter, self._steps(await self._rows(), name, slots))
+        rows, start = await self._rows(), _anywhere(slots)
+        found = await run(adapter, rows.lock_in_transaction(name, slots, start))
+        for _ in range(AGREEMENTS):
+            if not isinstance(found, Unsettled):
+                break
+            await self._agree(name, slots, start)
+            found = await run(adapter, rows.lock_in_transaction(name, slots, start))
         return _held(found, adapter)
 
     def take_blocking(self, conn: Any, name: str, slots: int) -> SlotInTransaction | None:
         """The blocking twin of `take`, for connections whose calls block."""
         adapter = adapt_blocking(conn)
         self._check(name, slots)
-        rows = portal.call(self._rows)
-        if (name, slots) not in self._prepared:
-            portal.call(self._prepare, name, slots)
-        found = run_blocking(adapter, self._steps(rows, name, slots))
-        if found is MISSING:
-            portal.call(self._prepare, name, slots)
-            found = run_blocking(adapter, self._steps(rows, name, slots))
+        rows, start = portal.call(self._rows), _anywhere(slots)
+        found = run_blocking(adapter, rows.lock_in_transaction(name, slots, start))
+        for _ in range(AGREEMENTS):
+            if not isinstance(found, Unsettled):
+                break
+            portal.call(self._agree, name, slots, start)
+            found = run_blocking(adapter, rows.lock_in_transaction(name, slots, start))
         return _held(found, adapter)
-
-    def _steps(self, rows: LockSlots, name: str, slots: int) -> Steps[SlotInTransaction | Missing | None]:
-        start = random.randrange(slots)  # noqa: S311  it spreads load; nothing secret hangs on it
-        return rows.lock_in_transaction(name, slots, start)
 
     async def _rows(self) -> LockSlots:
         return LockSlots((await self._database()).sql, self._namespace)
 
-    async def _prepare(self, name: str, slots: int) -> None:
+    async def _agree(self, name: str, slots: int, start: int) -> None:
+        """On a connection of our own: what the user's transaction writes is invisible to all others."""
         database = await self._database()
-        async with database.connection() as own:
-            await LockSlots(database.sql, self._namespace).prepare(own, name, slots)
-        self._prepared.add((name, slots))
+        async with database.tick() as own:
+            await LockSlots(database.sql, self._namespace).agree(own, name, slots, start)
 
     def _check(self, name: str, slots: int) -> None:
         checked_name("name", name)
@@ -79,11 +77,15 @@ class TransactionHolds:
             raise InvalidSetting(setting="lock_backend", found=self._settings.lock_backend, expected=expected)
 
 
+def _anywhere(slots: int) -> int:
+    return random.randrange(slots)  # noqa: S311  it spreads load; nothing secret hangs on it
+
+
 def _held(
-    found: SlotInTransaction | Missing | None, adapter: AsyncAdapter | BlockingAdapter
+    found: SlotInTransaction | Unsettled | None, adapter: AsyncAdapter | BlockingAdapter
 ) -> SlotInTransaction | None:
     """Asked afterwards: with some drivers the first statement is what opens the transaction."""
     if not adapter.in_transaction:
         expected = "a connection with an open transaction: without one the hold would end at once"
         raise InvalidOption(option="conn", found="no open transaction", expected=expected)
-    return None if isinstance(found, Missing) else found
+    return None if isinstance(found, Unsettled) else found

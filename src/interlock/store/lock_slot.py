@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.errors import DatabaseUnavailable, LockServiceUnavailable
 from interlock.model.lease import Grant, Holder, Peers, Refusal, SlotInTransaction
 from interlock.store.adapters.protocol import Call
+from interlock.store.lock_agreement import agree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import timedelta
     from uuid import UUID
 
     from interlock.model.lease import Held, SlotRequest
     from interlock.store.adapters.protocol import Steps
     from interlock.store.connection import Connection, Record
+    from interlock.store.lock_agreement import Agreement
     from interlock.store.sql import Catalog
 
 
-class Missing:
-    """The rows of a name have to be made first."""
+class Unsettled:
+    """Slots are free, but none is offered to those who want this many: that has to be agreed on first."""
 
 
-MISSING = Missing()
+UNSETTLED = Unsettled()
 _NOBODY = Peers()
 
 
@@ -34,15 +36,35 @@ class LockSlots:
     def __init__(self, sql: Catalog, namespace: str) -> None:
         self._sql, self._namespace = sql, namespace
 
-    async def acquire(self, conn: Connection, request: SlotRequest) -> Grant | Refusal:
+    async def acquire(self, conn: Connection, request: SlotRequest) -> Grant | Refusal | Unsettled:
         """Take the first free slot; the rows of a name that nobody has used for long are made first."""
         row = await self._try(conn, request)
-        if row["slot"] is None and row["known"] < request.slots:
+        if not row["made"]:
             await self.prepare(conn, request.name, request.slots)
             row = await self._try(conn, request)
+        if _is_unsettled(row, request.slots):
+            return UNSETTLED
         return _answer(row, await self._peers(conn, request, row))
 
+    async def acquire_agreed(self, conn: Connection, request: SlotRequest, agreement: Agreement) -> Grant | Refusal:
+        """The same, in the transaction in which it was agreed on what is offered."""
+        row = await self._try(conn, request)
+        return _answer(row, agreement.peers)
+
+    async def agree(self, conn: Connection, name: str, slots: int, start: int) -> Agreement:
+        """Offer as many free slots to those who want this N as the smallest N of all holders leaves."""
+        which = {"namespace": self._namespace, "name": name}
+        await self._sql["lock_slot/agree"].execute(conn, **which)
+        await self._sql["lock_slot/make_missing"].execute(conn, **which, slots=slots)
+        free = [row["slot"] for row in await self._sql["lock_slot/lock_free"].fetch(conn, **which)]
+        held = await self._sql["lock_slot/list_held"].fetch(conn, **which, free=free)
+        agreement = agree(slots, start, free, {row["slot"]: (row["slots"], row["holder"]) for row in held})
+        if agreement.offered:
+            await self._sql["lock_slot/offer"].execute(conn, **which, slots=slots, free=free, offered=agreement.offered)
+        return agreement
+
     async def prepare(self, conn: Connection, name: str, slots: int) -> None:
+        """Make the rows of a name that has none."""
         await self._sql["lock_slot/prepare"].execute(conn, namespace=self._namespace, name=name, slots=slots)
 
     async def extend_if_held(self, conn: Connection, held: Sequence[Held]) -> dict[UUID, timedelta]:
@@ -68,13 +90,13 @@ class LockSlots:
         row = await self._sql["lock_slot/force_release"].fetchrow(conn, namespace=self._namespace, name=name, slot=slot)
         return None if row is None else _holder(row)
 
-    def lock_in_transaction(self, name: str, slots: int, start: int) -> Steps[SlotInTransaction | Missing | None]:
-        """Lock the row of a free slot until the user's transaction ends; the rows must exist."""
+    def lock_in_transaction(self, name: str, slots: int, start: int) -> Steps[SlotInTransaction | Unsettled | None]:
+        """Lock the row of a free slot until the user's transaction ends."""
         values = {"namespace": self._namespace, "name": name, "slots": slots, "start": start}
         [row] = yield Call(self._sql["lock_slot/hold_in_transaction"], values)
         if row["slot"] is not None:
             return SlotInTransaction(name=name, slot=row["slot"], fence=row["fence"])
-        return MISSING if row["known"] < slots else None
+        return UNSETTLED if _is_unsettled(row, slots) else None
 
     async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[Holder]:
         rows = await self._sql["lock_slot/list"].fetch(conn, namespace=self._namespace, name=name, limit=limit)
@@ -133,6 +155,12 @@ class lock_service:  # noqa: N801  it is used like the functions of contextlib
             raise LockServiceUnavailable(where=self._where, reason=error.reason) from error
         if isinstance(error, OSError | TimeoutError | asyncpg.PostgresError | asyncpg.InterfaceError):
             raise LockServiceUnavailable(where=self._where, reason=str(error) or "no answer in time") from error
+
+
+def _is_unsettled(row: Record | Mapping[str, Any], slots: int) -> bool:
+    """Whether it is worth to agree: not where the leases that everybody sees use up the smallest N already."""
+    taken, full = row["slot"] is not None, row["holders"] >= min(slots, row["narrowest"] or slots)
+    return not taken and not full and bool(row["settled"] < slots)
 
 
 def _answer(row: Record, peers: Peers) -> Grant | Refusal:

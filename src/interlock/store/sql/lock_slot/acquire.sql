@@ -1,9 +1,12 @@
 -- One round trip: the first free slot from a random one on, or who is in the way. Nothing waits, so that a lease is
--- never stamped before a wait. The smallest N of all holders binds; with one N for all, the rows themselves are the cap.
--- Nothing is taken while rows are missing: they are made first, and every slot has its chance.
+-- never stamped before a wait. The smallest N of all holders binds. A free slot is offered to one N, and the row itself
+-- says to which: so those who take in the same instant, each unseen by the other, cannot take it for two.
 -- Subqueries instead of joins: each node that starts and ends costs more here than the few rows it reads.
 with holding as (
-    select count(*) filter (where slot < :slots::integer) as known,
+    select count(*) as made,
+           count(*) filter (
+               where slot < :slots::integer and (slots = :slots::integer or expires_at > statement_timestamp())
+           ) as settled,
            count(*) filter (where expires_at > statement_timestamp()) as holders,
            min(slots) filter (where expires_at > statement_timestamp()) as narrowest,
            max(slots) filter (where expires_at > statement_timestamp()) as widest,
@@ -15,9 +18,9 @@ free as materialized (
     select slot, case when token is not null then holder end as expired
     from /*schema*/lock_slot
     where namespace = :namespace and name = :name and expires_at <= statement_timestamp()
+      and slots = :slots::integer
       and slot < (
-          select least(:slots::integer, narrowest) from holding
-          where known = :slots::integer and holders < least(:slots::integer, narrowest)
+          select least(:slots::integer, narrowest) from holding where holders < least(:slots::integer, narrowest)
       )
     order by (slot + :slots::integer - :start::integer) % :slots::integer
     limit 1
@@ -25,13 +28,13 @@ free as materialized (
 ),
 taken as (
     update /*schema*/lock_slot
-    set token = :token, server_id = :server_id, holder = :holder, slots = :slots::integer, fence = default,
+    set token = :token, server_id = :server_id, holder = :holder, fence = default,
         ttl = :ttl::interval, acquired_at = clock_timestamp(), expires_at = clock_timestamp() + :ttl::interval
     where namespace = :namespace and name = :name and slot = (select slot from free)
     returning slot, fence, acquired_at, expires_at - clock_timestamp() as remaining,
               (select expired from free) as expired
 )
 select taken.slot, taken.fence, taken.acquired_at, taken.remaining, taken.expired,
-       holding.known, holding.holders, holding.soonest - statement_timestamp() as free_in,
+       holding.made, holding.settled, holding.holders, holding.soonest - statement_timestamp() as free_in,
        holding.narrowest, holding.widest
 from holding left join taken on true
