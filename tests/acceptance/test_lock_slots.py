@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from interlock import Interlock, LockServiceUnavailable
 from tests.harness.child import tell
+from tests.harness.waiting import eventually
 
 SLOTS = 3
 TTL = timedelta(seconds=2)
 
 
-async def compete(options: dict[str, str], namespace: str, seconds: float) -> None:
+async def compete(options: dict[str, str], namespace: str, seconds: float, go: str) -> None:
     """The child: takes and gives back as fast as it can, and tells when it held what, by the machine's one clock."""
     app = Interlock(**options, lock_namespace=namespace)
+    await app.locks.ahealth()
+    tell("ready")
+    await eventually(Path(go).exists, 120, "the word to begin")
     holds = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -25,9 +31,10 @@ async def compete(options: dict[str, str], namespace: str, seconds: float) -> No
         if lease is None:
             continue
         began = time.monotonic_ns()
-        lease.ensure()
+        await asyncio.sleep(0.001)
         ended = time.monotonic_ns()
-        holds.append((lease.slot, lease.fence, began, ended))
+        if not lease.lost:  # a busy machine may let a process stand still for longer than its lease, which then says so
+            holds.append((lease.slot, lease.fence, began, ended))
         await lease.arelease()
     await app.aclose()
     tell("holds", holds=holds)
@@ -69,27 +76,37 @@ def options(request, migrated, valkey_url) -> dict[str, str]:
     return {"dsn": migrated, "lock_backend": "redis", "redis_url": valkey_url}
 
 
-async def race(fleet, options, processes: int, seconds: float, namespace: str = "race"):
-    names = [namespace.format(number) for number in range(processes)]
-    children = [fleet.start(f"{__name__}:compete", options, name, seconds) for name in names]
-    answers = [await child.expect("holds", seconds + 60) for child in children]
-    return [tuple(hold) for answer in answers for hold in answer["holds"]]
+@pytest.fixture
+def race(fleet, options, tmp_path):
+    """So many processes that begin together; answers who held what and when."""
+
+    async def run(processes: int, seconds: float, namespace: str = "race"):
+        names, go = [namespace.format(number) for number in range(processes)], tmp_path / "go"
+        children = [fleet.start(f"{__name__}:compete", options, name, seconds, str(go)) for name in names]
+        for child in children:
+            await child.expect("ready", 90)
+        go.touch()
+        answers = [await child.expect("holds", seconds + 60) for child in children]
+        return [tuple(hold) for answer in answers for hold in answer["holds"]]
+
+    return run
 
 
-async def test_a_few_processes_never_hold_more_than_the_slots(fleet, options):
-    holds = await race(fleet, options, processes=5, seconds=2)
+async def test_a_few_processes_never_hold_more_than_the_slots(race):
+    holds = await race(processes=5, seconds=2)
     assert judge(holds) == []
     assert len(holds) > 50
     assert {hold[0] for hold in holds} == set(range(SLOTS))
 
 
 @pytest.mark.slow
-async def test_sixteen_processes_never_hold_more_than_three_slots_for_half_a_minute(fleet, options):
-    holds = await race(fleet, options, processes=16, seconds=30)
+@pytest.mark.timeout(300)
+async def test_sixteen_processes_never_hold_more_than_three_slots_for_half_a_minute(race):
+    holds = await race(processes=16, seconds=30)
     assert judge(holds) == []
     assert len(holds) > 1000
 
 
-async def test_control_processes_that_do_not_see_each_other_are_found_out(fleet, options):
-    holds = await race(fleet, options, processes=3, seconds=2, namespace="apart-{}")
+async def test_control_processes_that_do_not_see_each_other_are_found_out(race):
+    holds = await race(processes=3, seconds=2, namespace="apart-{}")
     assert judge(holds) != []
