@@ -11,11 +11,12 @@ import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from interlock.errors import DatabaseUnavailable
+from interlock.errors import DatabaseUnavailable, SchemaError
 from interlock.observe.redact import without_password
 from interlock.store.address import UNREADABLE as UNNAMED
 from interlock.store.address import describe_address
 from interlock.store.connection import set_aside
+from interlock.store.fault import is_undefined
 from interlock.store.sql import Catalog
 
 if TYPE_CHECKING:
@@ -54,8 +55,25 @@ class Database:
             conn = await pool.acquire(timeout=CONNECT_TIMEOUT)
         try:
             yield conn
+        except Exception as error:
+            if is_undefined(error):
+                await self._explain(conn, error)
+            raise
         finally:
             await pool.release(conn)
+
+    async def explain(self, error: Exception) -> None:
+        """Raise the error that says what to run, if a statement failed for want of our tables."""
+        async with self.connection() as conn:
+            await self._explain(conn, error)
+
+    async def _explain(self, conn: Connection, error: Exception) -> None:
+        from interlock.store import migrate  # noqa: PLC0415  who has the tables does without
+
+        try:
+            await migrate.check(conn, self.sql.schema)
+        except SchemaError as why:
+            raise why from error
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection, None]:

@@ -17,3 +17,8 @@ def is_passing(error: BaseException) -> bool:
     if isinstance(error, DatabaseUnavailable | OSError | TimeoutError | asyncpg.InterfaceError):
         return True
     return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate)[:2] in _PASSING
+
+
+def is_undefined(error: BaseException) -> bool:
+    """Whether a statement, of whichever driver, named a table, a column or a schema that is not there."""
+    return getattr(error, "sqlstate", None) in {"42P01", "42703", "3F000"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import asyncpg
+import psycopg
 import pytest
 
-from interlock.errors import PayloadTooLarge, SyncCallInEventLoop, UnknownGroup, UnsupportedConnection
+from interlock.errors import PayloadTooLarge, SchemaAbsent, SyncCallInEventLoop, UnknownGroup, UnsupportedConnection
 from interlock.observe.context import ExecutionContext, bound
 from interlock.observe.events.work import WorkEnqueued
 from interlock.settings import override
@@ -171,3 +173,19 @@ async def test_a_schema_named_after_the_app_was_made_counts_for_its_enqueues_too
         assert [await own.astatus(), await mine.astatus()] == ["queued", "queued"]
     assert await conn.fetchval("SELECT count(*) FROM tenant.work_queue") == 2
     assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 0
+
+
+async def test_without_our_tables_a_client_that_did_not_open_is_told_what_to_run(database):
+    shop = Shop(database)
+    mine = await asyncpg.connect(database)
+    try:
+        for enqueue in (shop.greet, shop.greet.using(mine)):
+            with pytest.raises(SchemaAbsent, match="interlock schema apply"):
+                await enqueue.aenqueue("Ada")
+        with psycopg.connect(database) as theirs, pytest.raises(SchemaAbsent):
+            await asyncio.to_thread(shop.greet.using(theirs).enqueue, "Ada")
+        with pytest.raises(SchemaAbsent):
+            await shop.app.acancel_entry(1)
+    finally:
+        await mine.close()
+        await shop.app.aclose()
