@@ -105,7 +105,10 @@ def redrive(
 
     async def act(app: Interlock) -> dict[int, bool]:
         said: dict[str, Any] = {"actor": intent.actor, "note": intent.note, "via": "cli", "dry_run": intent.dry_run}
-        return await app.outbox.aredrive(*map(_number_or_id, messages), **choice, **said)
+        named = [_number_or_id(message) for message in messages]
+        for message in named:
+            await app.outbox.aget(message)  # refuses one that does not exist, before any other is redriven
+        return await app.outbox.aredrive(*named, **choice, **said)
 
     redriven = with_app(options, act)
     if as_json:

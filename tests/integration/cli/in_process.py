@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interlock.cli import entry
+from tests.harness.commands import path_in
 from tests.integration.cli.conftest import clean_environment
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Console:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         self._monkeypatch, self._capsys, self.folder = monkeypatch, capsys, folder
         self.always: list[str] = []
+        self.done: set[str] = set()
         for name in set(os.environ) - set(clean_environment()):
             monkeypatch.delenv(name)
         monkeypatch.setenv("INTERLOCK_HOME", str(folder / "home"))
@@ -48,6 +50,7 @@ class Console:
         return name
 
     def __call__(self, *arguments: object) -> Said:
+        self.done.add(path_in(arguments))
         self._capsys.readouterr()
         self._monkeypatch.setattr(sys, "argv", ["interlock", *map(str, arguments), *self.always])
         exit_code = 0

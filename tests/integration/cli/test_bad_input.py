@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.harness.commands import every_path, path_in
 from tests.integration.cli.in_process import Console
 
 NOWHERE = "postgresql://ada:hunter2@127.0.0.1:1/shop"
@@ -22,6 +23,16 @@ READING = [
     ["dead-letters", "show", "1"],
     ["audit", "list"],
     ["servers", "list"],
+    ["locks", "list"],
+    ["timers", "list"],
+    ["outbox", "list"],
+    ["outbox", "show", "1"],
+    ["outbox", "stats"],
+    ["outbox", "doctor"],
+    ["explain", "m"],
+    ["health"],
+    ["top", "--seconds", "0"],
+    ["schema", "check"],
 ]
 CHANGING = [
     ["manifests", "trigger", "m"],
@@ -37,8 +48,26 @@ CHANGING = [
     ["enqueue", "greet", "--arg", "name=Ada"],
     ["pause", "--yes"],
     ["resume"],
+    ["locks", "release", "report", "0", "--yes"],
+    ["outbox", "park", "mail"],
+    ["outbox", "unpark", "mail"],
+    ["outbox", "redrive", "1", "--yes"],
+    ["upkeep", "run", "--yes"],
 ]
-every_command = pytest.mark.parametrize("command", READING + CHANGING, ids=" ".join)
+WITHOUT_SCHEMA = [["schema", "status"], ["schema", "apply"], ["doctor"], ["run"]]
+"""What also has an answer, or makes one, where the schema is missing."""
+WITHOUT_DATABASE = [["config"], ["schema", "sql"]]
+"""What asks no database."""
+WITHOUT_APP = {"demo": "a world of its own", "dev": "a file, and its errors are shown until it is mended"}
+NEED_SCHEMA = READING + CHANGING
+NEED_DATABASE = NEED_SCHEMA + WITHOUT_SCHEMA
+NEED_APP = NEED_DATABASE + WITHOUT_DATABASE
+
+
+def each(commands: list[list[str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("command", commands, ids=" ".join)
+
+
 NAMED_APP = "import interlock\napp = interlock.Interlock(name='shop')"
 
 
@@ -47,7 +76,11 @@ def console(monkeypatch, capsys, tmp_path) -> Console:
     return Console(monkeypatch, capsys, tmp_path)
 
 
-@every_command
+def test_every_command_is_tried_here():
+    assert {path_in(command) for command in NEED_APP} | set(WITHOUT_APP) == every_path()
+
+
+@each(NEED_DATABASE)
 def test_a_database_that_is_not_there_is_named_without_its_password(console, command):
     app = console.module(NAMED_APP)
     line = console.refused(1, *command, "--dsn", NOWHERE, "-a", f"{app}:app")
@@ -55,7 +88,7 @@ def test_a_database_that_is_not_there_is_named_without_its_password(console, com
     assert "hunter2" not in line
 
 
-@every_command
+@each(NEED_APP)
 def test_an_app_that_fails_at_import_is_named_and_its_traceback_shown_on_request(console, command):
     broken = console.module("raise RuntimeError('oops')")
     assert "importing it raised RuntimeError: oops" in console.refused(2, *command, "-a", f"{broken}:app")
@@ -78,7 +111,7 @@ def module_empty_database(postgres_dsn):
     databases.drop(postgres_dsn, dsn)
 
 
-@every_command
+@each(NEED_SCHEMA)
 def test_a_missing_schema_is_a_precondition(empty, command):
     assert "run: interlock schema apply" in empty.refused(4, *command)
 
@@ -113,6 +146,12 @@ def shop(console, module_database) -> Console:
         (["enqueue", "nothing"], "no train is called 'nothing'"),
         (["pause", "nothing", "--yes"], "no train is called 'nothing'"),
         (["resume", "nothing"], "no train is called 'nothing'"),
+        (["explain", "nothing"], "no manifest is called 'nothing'"),
+        (["explain", "entry:4711"], "no execution or entry is called '4711'"),
+        (["explain", "timer:nothing"], "no timer is called 'nothing'"),
+        (["locks", "release", "nothing", "0", "--yes"], "nothing"),
+        (["outbox", "show", "nothing"], "nothing"),
+        (["outbox", "redrive", "4711", "--yes"], "4711"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
@@ -148,6 +187,15 @@ def test_what_does_not_exist_is_named_with_exit_code_3(shop, command, words):
         (["enqueue", "t", "--timeout", "3s"], "expected --wait with it"),
         (["enqueue", "t", "--priority", "64"], "--priority"),
         (["audit", "list", "--target-kind", "odd"], "--target-kind"),
+        (["explain", "entry:x"], "a number, for example entry:42"),
+        (["explain"], "missing argument"),
+        (["locks", "release", "report", "first", "--yes"], "is not a valid integer"),
+        (["outbox", "list", "--state", "odd"], "--state"),
+        (["outbox", "redrive", "--rate", "0", "--all", "--yes"], "--rate"),
+        (["top", "--interval", "0"], "--interval"),
+        (["upkeep", "run", "--yes", "extra"], "unexpected extra argument"),
+        (["run", "--probes", "here"], "probes"),
+        (["dev"], "missing argument"),
         (["manifests", "lst"], "did you mean 'list'?"),
         (["dead-leters"], "did you mean 'dead-letters'?"),
     ],
@@ -166,6 +214,8 @@ def test_wrong_usage_is_named_with_exit_code_2(shop, command, words):
         ["dead-letters", "acknowledge", "--all"],
         ["manifests", "prune"],
         ["pause"],
+        ["outbox", "redrive", "--all"],
+        ["upkeep", "run"],
     ],
     ids=" ".join,
 )

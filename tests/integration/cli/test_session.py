@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from interlock import Interlock
+from tests.harness import databases
+from tests.harness.commands import every_path, writing_paths
 from tests.harness.profile import SHORT_LEASES
 from tests.harness.waiting import eventually_blocking
 from tests.integration.cli.conftest import clean_environment
@@ -35,6 +38,9 @@ fail = app.chain("fail", hear, give_up, max_attempts=1)
 async def wait(seconds: float = 60) -> None:
     await asyncio.sleep(seconds)
 
+@app.timer(every(hours=1), name="poll")
+async def poll() -> None: ...
+
 etl = app.group("etl", max_active_jobs=3, priority=20)
 weekend = [exclude.weekdays("sat", "sun")]
 extract = app.schedule("extract", greet.bind("Ada"), cron("30 2 * * *", tz="Europe/Berlin"), group=etl, exclude=weekend)
@@ -42,6 +48,10 @@ extract.then("load", greet.bind("Bob"))
 extract.then("repair", greet.bind("Eve"), dormant=True)
 app.schedule("breaks", fail.bind(reason="no luck"))
 app.schedule("waits", wait.bind())
+"""
+DEAD_MESSAGE = """
+INSERT INTO interlock.outbox (message_id, topic, payload, state, failure, ended_at)
+VALUES ('m1', 'mail', '{}', 'dead', 'max_attempts', now())
 """
 QUICK = {f"INTERLOCK_{name.upper()}": f"{value.total_seconds()}s" for name, value in SHORT_LEASES.items()}
 
@@ -72,15 +82,47 @@ def acts(console: Console) -> list[tuple[str, str, str]]:
     return [(act["action"], act["target_kind"], act["target"]) for act in reversed(console.json("audit", "list"))]
 
 
-def test_a_session_of_every_command_against_a_running_server(console, shop):
+LEAVES = {
+    "dead-letters acknowledge": [("acknowledge", "dead_letter")],
+    "dead-letters requeue": [("requeue", "dead_letter")],
+    "enqueue": [("enqueue", "train")],
+    "executions cancel": [("cancel", "manifest"), ("cancel", "execution")],
+    "executions rerun": [("rerun", "execution")],
+    "groups set": [("set", "group")],
+    "locks release": [("release", "lock")],
+    "manifests disable": [("disable", "manifest")],
+    "manifests enable": [("enable", "manifest")],
+    "manifests prune": [("prune", "manifest")],
+    "manifests trigger": [("trigger", "manifest")],
+    "outbox park": [("park", "topic")],
+    "outbox redrive": [("redrive", "message")],
+    "outbox unpark": [("unpark", "topic")],
+    "pause": [("pause", "train")],
+    "queue cancel": [("cancel", "entry")],
+    "resume": [("resume", "train")],
+    "upkeep run": [("forget", "history")],
+}
+"""What each command that changes something leaves in the audit."""
+ELSEWHERE = {
+    "run": "the server of this session",
+    "demo": "tests/acceptance/test_demo.py, with a database of its own",
+    "dev": "tests/acceptance/test_dev.py, with a file that changes",
+}
+
+
+def test_a_session_of_every_command_against_a_running_server(console, shop, migrated):
     looked_at(console)
     switched(console)
     ran(console, shop)
     resolved(console)
     cancelled(console)
     repeated(console)
-    deployed(console, shop)
+    deployed(console, shop, migrated)
+    asked_about(console, shop)
+    held_and_sent(console, shop, migrated)
+    kept(console, migrated)
     everything_is_in_the_audit(console)
+    assert console.done | set(ELSEWHERE) == every_path(), "each command has a step here"
 
 
 def looked_at(console: Console) -> None:
@@ -202,7 +244,7 @@ def repeated(console: Console) -> None:
     assert all(step["after"] >= 0 for step in second["timeline"][1:])
 
 
-def deployed(console: Console, shop: str) -> None:
+def deployed(console: Console, shop: str, dsn: str) -> None:
     console.json("manifests", "disable", "waits")
     found = {one["name"]: one for one in console.json("manifests", "diff", "-a", shop)}
     assert found["etl"]["kept"]["max_active_jobs"] == {"code": 3, "stored": 7}
@@ -217,15 +259,65 @@ def deployed(console: Console, shop: str) -> None:
     }  # fmt: skip
     assert set(found["extract"]["fields"]) == {"schedule"}
     assert console.json("manifests", "prune", "-a", newer, "--yes")["manifests"] == []
+    databases.execute(dsn, "UPDATE interlock.manifest SET external_id = 'left' WHERE external_id = 'repair'")
+    assert console.json("manifests", "prune", "-a", shop, "--yes")["manifests"] == ["left"]
+
+
+def asked_about(console: Console, shop: str) -> None:
+    """Settings, fleet and database; what a program reads of them."""
+    assert console.json("config", "-a", shop)["name"] == {"value": "shop", "origin": "argument"}
+    found = console.json("explain", "waits")
+    assert (found["subject"], [one["code"] for one in found["blockers"]]) == ("waits", ["MANIFEST_DISABLED"])
+    assert found["blockers"][0]["command"] == "interlock manifests enable waits"
+    health = console.json("health", "--server", "blue")
+    assert (health["state"], {one["state"] for one in health["checks"]}) == ("healthy", {"healthy"})
+    examined = console("doctor", "--json")
+    assert examined.exit_code == (5 if examined.data else 0)
+    assert all(set(one) == {"check", "found", "advice", "command"} for one in examined.data)
+    assert [server["name"] for server in console.json("top", "--seconds", 0)["servers"]] == ["blue"]
+
+
+def held_and_sent(console: Console, shop: str, dsn: str) -> None:
+    [timer] = console.json("timers", "list", "-a", shop)
+    assert (timer["name"], timer["max_concurrency"]) == ("poll", 1)
+    databases.run_blocking(hold(dsn, "report"))
+    [slot] = console.json("locks", "list", "report")
+    assert console.json("locks", "release", "report", slot["slot"], "--yes", "--note", "hangs")["target"]
+    assert console.json("locks", "list", "report") == []
+    databases.execute(dsn, DEAD_MESSAGE)
+    [message] = console.json("outbox", "list", "--state", "dead")
+    assert console.json("outbox", "show", message["id"])["message_id"] == "m1"
+    assert console.json("outbox", "park", "mail")["changed"]
+    assert console.json("outbox", "redrive", "m1", "--yes")["messages"] == [message["id"]]
+    [topic] = console.json("outbox", "stats")
+    assert (topic["topic"], topic["ready"], topic["parked"]) == ("mail", 1, True)
+    assert console.json("outbox", "unpark", "mail")["changed"]
+    assert console.json("outbox", "doctor") == []
+
+
+async def hold(dsn: str, name: str) -> None:
+    app = Interlock(dsn)
+    (await app.locks.atry_hold(name, slots=1)).abandon()
+    await app.aclose()
+
+
+def kept(console: Console, dsn: str) -> None:
+    assert console.json("schema", "status")["state"] == "current"
+    assert console("schema", "check", "--json").exit_code == 0
+    assert console.json("schema", "apply")
+    assert "create table" in console("schema", "sql").stdout.lower()
+    console.json("schema", "sql")
+    assert console.json("upkeep", "run", "--dry-run")["rows"]["executions"] == 0
+    databases.execute(
+        dsn, "UPDATE interlock.execution SET ended_at = ended_at - interval '1 year' WHERE train = 'fail'"
+    )
+    assert console.json("upkeep", "run", "--yes")["executions_by_train"] == {"fail": 3}
 
 
 def everything_is_in_the_audit(console: Console) -> None:
-    done = {act[:2] for act in acts(console)}
-    assert done == {
-        ("disable", "manifest"), ("enable", "manifest"), ("set", "group"), ("pause", "train"), ("resume", "train"),
-        ("enqueue", "train"), ("cancel", "entry"), ("trigger", "manifest"), ("requeue", "dead_letter"),
-        ("acknowledge", "dead_letter"), ("cancel", "manifest"), ("cancel", "execution"), ("rerun", "execution"),
-    }  # fmt: skip
+    assert set(LEAVES) == writing_paths(), "each command that changes something says here what it leaves"
+    expected = {row for rows in LEAVES.values() for row in rows}
+    assert {act[:2] for act in acts(console)} == expected
     [first] = console.json("audit", "list", "--target-kind", "manifest", "--target", "extract", "--by", "ada")
     assert (first["action"], first["via"], first["note"]) == ("disable", "cli", "holiday")
     assert (first["before"], first["after"]) == ({"enabled": True}, {"enabled": False})

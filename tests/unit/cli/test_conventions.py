@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import pytest
 
 from interlock.cli.root import root
 from interlock.settings import known_options, variable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-def commands(
-    command: click.Command = root, parent: click.Context | None = None, name: str = "interlock"
-) -> Iterator[click.Context]:
-    with click.Context(command, parent=parent, info_name=name, **command.context_settings) as ctx:
-        yield ctx
-        if isinstance(command, click.Group):
-            for child in command.list_commands(ctx):
-                yield from commands(command.get_command(ctx, child), ctx, child)
-
-
-def leaves() -> list[click.Context]:
-    return [ctx for ctx in commands() if not isinstance(ctx.command, click.Group)]
+from tests.harness.commands import contexts, leaves
 
 
 def options(ctx: click.Context) -> list[click.Option]:
@@ -36,7 +18,7 @@ def variable_of(option: click.Option, ctx: click.Context) -> str:
     return str(option.envvar or f"{ctx.auto_envvar_prefix}_{option.name.upper()}")
 
 
-by_path = pytest.mark.parametrize("ctx", list(commands()), ids=lambda ctx: ctx.command_path)
+by_path = pytest.mark.parametrize("ctx", list(contexts()), ids=lambda ctx: ctx.command_path)
 
 
 @pytest.mark.parametrize("ctx", leaves(), ids=lambda ctx: ctx.command_path)
@@ -56,7 +38,7 @@ def test_every_flag_shows_its_environment_variable_and_a_sentence_in_its_help(ct
 def test_a_variable_means_one_thing():
     """The variable of a flag is not that of a setting, unless the flag sets that setting."""
     meant: dict[str, set[str]] = {}
-    for ctx in commands():
+    for ctx in contexts():
         for option in options(ctx):
             meant.setdefault(variable_of(option, ctx), set()).add(option.opts[-1])
     for name in known_options():
