@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.resources import files
 
 import pytest
 
 from interlock.errors import UnknownDeadLetter
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.operate import resolve
+from interlock.store import sql
+from interlock.store.dead_letter import DeadLetters
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,47 @@ async def test_of_many_who_requeue_all_each_letter_is_queued_once(app, yard, die
     answers = await asyncio.gather(*(app.commands.requeue_many(DeadLetterFilter()) for _ in range(4)))
     assert sorted(letter for answer in answers for letter in answer.entries) == letters
     assert len(await yard.queued()) == len(letters)
+
+
+OPEN = "and d.state = 'awaiting_intervention'"
+
+
+@pytest.fixture
+def both_choose_first(monkeypatch):
+    """Two commands have chosen the same letters before either resolves one."""
+    chosen, choose = asyncio.Barrier(2), DeadLetters.choose
+
+    async def choose_and_wait(self, *args, **options):
+        found = await choose(self, *args, **options)
+        await asyncio.wait_for(chosen.wait(), 20)
+        return found
+
+    monkeypatch.setattr(DeadLetters, "choose", choose_and_wait)
+
+
+async def test_of_two_who_chose_the_same_letters_one_queues_each(app, yard, dies, both_choose_first):
+    letters = [await dies() for _ in range(3)]
+    answers = await asyncio.gather(*(app.commands.requeue_many(DeadLetterFilter()) for _ in range(2)))
+    assert sorted(letter for answer in answers for letter in answer.entries) == letters
+    assert len(await yard.queued()) == len(letters)
+
+
+async def test_control_without_the_guard_by_state_two_queue_the_same_letters_twice(
+    app, yard, dies, both_choose_first, monkeypatch
+):
+    compiled = sql._compiled
+
+    def unguarded(file: str, schema: str) -> sql.Statement:
+        if file != "dead_letter/requeue":
+            return compiled(file, schema)
+        text = (files("interlock.store") / "sql" / f"{file}.sql").read_text("utf-8")
+        assert text.count(OPEN) == 2
+        return sql.compile_statement(file, text.replace(OPEN, ""), schema)
+
+    letters = [await dies() for _ in range(3)]
+    monkeypatch.setattr(sql, "_compiled", unguarded)
+    await asyncio.gather(*(app.commands.requeue_many(DeadLetterFilter()) for _ in range(2)))
+    assert len(await yard.queued()) == 2 * len(letters)
 
 
 async def test_of_several_ids_those_resolved_before_are_skipped_and_an_unknown_one_stops_all(app, yard, dies):
