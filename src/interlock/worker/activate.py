@@ -8,13 +8,14 @@ from interlock.errors import InvalidOption, UnknownChild
 from interlock.observe.events.work import ActivationSkipped, WorkEnqueued
 from interlock.store.execution import Executions
 from interlock.store.notify import notify_in
+from interlock.trains.bound import Bound
+from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from interlock.model.execution import Activation, Policy
     from interlock.observe.bus import Emit
     from interlock.runtime.clock import Clock
     from interlock.store.database import Database
-    from interlock.trains.bound import Bound
     from interlock.trains.options import TrainOptions
     from interlock.worker.job import Job
 
@@ -27,6 +28,9 @@ class Activator:
 
     async def activate(self, job: Job, external_id: str, bound: Bound[Any] | None) -> bool:
         """Queue the child, unless it is queued or active; answers whether it was queued now."""
+        checked_name("external_id", external_id)
+        if bound is not None and not isinstance(bound, Bound):
+            raise InvalidOption(option=external_id, found=bound, expected="train.bind(…), or nothing for its own input")
         found = await self._queue(job, external_id, bound)
         if found is None:
             raise UnknownChild(name=external_id, parent=job.manifest)

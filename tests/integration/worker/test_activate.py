@@ -76,6 +76,17 @@ async def test_only_ones_own_dormant_children_can_be_activated(works, yard, fami
     assert await yard.queued() == []
 
 
+@pytest.mark.parametrize(("name", "chosen"), [(5, None), ("", None), ("repair", "x"), ("repair", {"day": 1})])
+async def test_what_names_no_child_or_binds_no_input_is_refused(works, yard, family, name, chosen):
+    @works.app.train
+    async def extract() -> None:
+        await current_execution().aactivate(name, chosen)
+
+    row = await run(works, yard, family[0])
+    assert row["error_type"] == "interlock.errors.InvalidOption"
+    assert await yard.queued() == []
+
+
 async def test_input_for_another_train_is_refused_and_nothing_is_queued(works, yard, family):
     @works.app.train
     async def other() -> None: ...
