@@ -12,7 +12,7 @@ from interlock.locks.acquire import Acquirer
 from interlock.locks.health import Health, HealthState
 from interlock.locks.hold import Hold
 from interlock.locks.keeper import LockKeeper
-from interlock.locks.options import checked_wish
+from interlock.locks.options import checked_slot, checked_wish
 from interlock.model.act import Permission, actor_named
 from interlock.observe.events.lock import SlotForceReleased
 from interlock.runtime.portal import portal
@@ -70,7 +70,13 @@ class Locks:
     ) -> Hold:
         """Hold a slot for the length of a `with` or `async with`; raises `LockTaken` when none is free in time."""
         wish = checked_wish(
-            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+            name,
+            slots,
+            self.ttl if ttl is None else ttl,
+            wait=wait,
+            at_least=at_least,
+            on_lost=on_lost,
+            warn_after=warn_after,
         )
         return Hold(lambda: self._take_or_raise(wish))
 
@@ -87,7 +93,13 @@ class Locks:
     ) -> Lease | None:
         """The lease, which is itself a context manager, or None when no slot is free in time."""
         wish = checked_wish(
-            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+            name,
+            slots,
+            self.ttl if ttl is None else ttl,
+            wait=wait,
+            at_least=at_least,
+            on_lost=on_lost,
+            warn_after=warn_after,
         )
         return await self._take(wish)
 
@@ -104,7 +116,13 @@ class Locks:
     ) -> Lease | None:
         """The blocking twin of `atry_hold`."""
         wish = checked_wish(
-            name, slots, ttl or self.ttl, wait=wait, at_least=at_least, on_lost=on_lost, warn_after=warn_after
+            name,
+            slots,
+            self.ttl if ttl is None else ttl,
+            wait=wait,
+            at_least=at_least,
+            on_lost=on_lost,
+            warn_after=warn_after,
         )
         return portal.call(self._take, wish)
 
@@ -139,6 +157,8 @@ class Locks:
         by = actor_named(actor)
         by.require(Permission.CANCEL)
         checked_name("actor", by.name)
+        checked_name("name", name)
+        checked_slot(slot)
         backend = await self.abackend()
         if self._audited is None:
             freed = await backend.force_release(name, slot)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from interlock.locks.lease import OnLost
 
 MOST_SLOTS = 10_000
-SHORTEST_TTL = timedelta(milliseconds=50)
+SHORTEST_TTL, LONGEST_TTL = timedelta(milliseconds=50), timedelta(days=7)
+LONGEST_WAIT = timedelta(days=365)
 
 
 def checked_wish(
@@ -24,12 +25,12 @@ def checked_wish(
     wait: timedelta | float,
     at_least: timedelta | float,
     on_lost: OnLost,
-    warn_after: timedelta | None,
+    warn_after: object,
 ) -> Wish:
     if on_lost not in ("cancel", "mark"):
         raise InvalidOption(option="on_lost", found=on_lost, expected="'cancel' or 'mark'")
-    if not isinstance(ttl, timedelta) or ttl < SHORTEST_TTL:
-        raise InvalidOption(option="ttl", found=ttl, expected="a timedelta of at least 50 ms")
+    if not isinstance(ttl, timedelta) or not SHORTEST_TTL <= ttl <= LONGEST_TTL:
+        raise InvalidOption(option="ttl", found=ttl, expected="a timedelta from 50 ms to 7 days")
     return Wish(
         name=checked_name("name", name),
         slots=checked_slots(slots),
@@ -37,13 +38,13 @@ def checked_wish(
         wait=_duration("wait", wait),
         at_least=_duration("at_least", at_least),
         on_lost=on_lost,
-        warn_after=warn_after,
+        warn_after=_warning("warn_after", warn_after),
     )
 
 
-def checked_slots(found: object) -> int:
+def checked_slots(found: object, option: str = "slots") -> int:
     if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= MOST_SLOTS:
-        raise InvalidOption(option="slots", found=found, expected=f"a whole number from 1 to {MOST_SLOTS:,}")
+        raise InvalidOption(option=option, found=found, expected=f"a whole number from 1 to {MOST_SLOTS:,}")
     return found
 
 
@@ -52,8 +53,21 @@ def checked_namespace(found: str) -> str:
     return checked_name("lock_namespace", found)
 
 
-def _duration(option: str, found: timedelta | float) -> timedelta:
-    duration = found if isinstance(found, timedelta) else timedelta(seconds=found)
-    if duration < timedelta(0):
-        raise InvalidOption(option=option, found=found, expected="zero or more")
-    return duration
+def checked_slot(found: object) -> int:
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < MOST_SLOTS:
+        raise InvalidOption(option="slot", found=found, expected="the number of a slot, from 0 on")
+    return found
+
+
+def _duration(option: str, found: object) -> timedelta:
+    if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= LONGEST_WAIT.total_seconds():
+        return timedelta(seconds=found)
+    if isinstance(found, timedelta) and timedelta(0) <= found <= LONGEST_WAIT:
+        return found
+    raise InvalidOption(option=option, found=found, expected="seconds or a timedelta, from zero to a year")
+
+
+def _warning(option: str, found: object) -> timedelta | None:
+    if found is None or (isinstance(found, timedelta) and found > timedelta(0)):
+        return found
+    raise InvalidOption(option=option, found=found, expected="None or a timedelta above zero")

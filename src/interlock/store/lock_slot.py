@@ -153,6 +153,9 @@ class lock_service:  # noqa: N801  it is used like the functions of contextlib
 
         if isinstance(error, DatabaseUnavailable):
             raise LockServiceUnavailable(where=self._where, reason=error.reason) from error
+        if isinstance(error, asyncpg.UndefinedTableError):
+            reason = f"{error}; run: interlock schema apply"
+            raise LockServiceUnavailable(where=self._where, reason=reason) from error
         if isinstance(error, OSError | TimeoutError | asyncpg.PostgresError | asyncpg.InterfaceError):
             raise LockServiceUnavailable(where=self._where, reason=str(error) or "no answer in time") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from interlock.timers.timer import DEFAULT_RUN_TIME, declared_timer
+from interlock.timers.timer import DEFAULT_RUN_TIME, check_schedule, declared_timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,7 @@ class TimingApp:
         overrun: Overrun = "cancel",
     ) -> Callable[[F], F]:
         """Fire the function by this schedule on every server with the role `timers`; calling it stays a plain call."""
+        check_schedule(schedule)  # `@app.timer` without a schedule must not swallow the function
 
         def declare(function: F) -> F:
             self.add_timer(

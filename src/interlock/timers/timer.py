@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from interlock.errors import InvalidOption
+from interlock.locks.options import checked_slots
 from interlock.model.exclusion import Exclusion
 from interlock.model.plan import refuse_never
 from interlock.model.schedule import Cron, Every, time_zone
@@ -41,16 +42,19 @@ class Timer:
 
     def __post_init__(self) -> None:
         checked_name("name", self.lock_name)
-        _check_kind("schedule", self.schedule, Every | Cron, "every(…) or cron(…)")
+        check_schedule(self.schedule)
         for exclusion in self.exclude:
             _check_kind("exclude", exclusion, Exclusion, "exclusions, such as exclude.window('22:00', '06:00')")
         refuse_never(self.schedule, self.exclude, self.tz)
-        _check_count("max_concurrency", self.max_concurrency)
+        checked_slots(self.max_concurrency, "max_concurrency")
         if self.runs_per_tick is not None:
             _check_count("runs_per_tick", self.runs_per_tick)
         _check_kind("max_run_time", self.max_run_time, timedelta, "a timedelta")
         if self.max_run_time <= timedelta(0):
             _wrong("max_run_time", self.max_run_time, "more than zero")
+        for option in ("retry_on_error", "spread_start"):
+            _check_kind(option, getattr(self, option), bool, "True or False")
+        _check_kind("distributed", self.distributed, bool | None, "True, False or None")
         _check_choice("when_lock_down", self.when_lock_down, ("skip", "local", "raise"))
         _check_choice("overrun", self.overrun, ("cancel", "warn"))
         self._check_fallback()
@@ -86,14 +90,21 @@ def declared_timer(
     body: Body, schedule: Every | Cron, *, name: str | None, exclude: Any, tz: str | None, **options: Any
 ) -> Timer:
     """The timer, named by its module and function unless it has a name of its own."""
+    _check_kind("function", body, Callable, "a function")
+    _check_kind("exclude", exclude, list | tuple, "a list of exclusions, such as [exclude.window('22:00', '06:00')]")
+    own = f"{body.__module__}.{getattr(body, '__qualname__', type(body).__qualname__)}"
     return Timer(
-        name=name or f"{body.__module__}.{getattr(body, '__qualname__', type(body).__qualname__)}",
+        name=own if name is None else checked_name("name", name),
         body=body,
         schedule=schedule,
         exclude=tuple(exclude),
         tz=time_zone(schedule, tz),
         **options,
     )
+
+
+def check_schedule(found: object) -> None:
+    _check_kind("schedule", found, Every | Cron, "every(…) or cron(…)")
 
 
 def _check_kind(option: str, found: object, kind: Any, expected: str) -> None:

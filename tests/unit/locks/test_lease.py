@@ -369,12 +369,20 @@ async def test_the_start_of_the_search_is_drawn_anew_each_time(locks):
     "wrong",
     [
         {"slots": 0}, {"slots": True}, {"slots": 10_001}, {"ttl": timedelta(milliseconds=1)}, {"ttl": 5},
+        {"ttl": timedelta(0)}, {"ttl": timedelta(days=8)}, {"wait": "1"}, {"wait": None}, {"wait": float("nan")},
+        {"wait": float("inf")}, {"at_least": True}, {"warn_after": 5}, {"warn_after": timedelta(0)},
         {"wait": -1}, {"at_least": -1}, {"on_lost": "explode"}, {"name": ""}, {"name": " x"},
     ],
 )  # fmt: skip
 async def test_a_wrong_option_is_refused_before_anything_is_sent(locks, wrong):
     with pytest.raises(InvalidOption):
         locks.hold(**{"name": "x", **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"slot": "0"}, {"slot": -1}, {"actor": ""}])
+async def test_what_cannot_be_a_slot_is_not_taken_away(locks, wrong):
+    with pytest.raises(InvalidOption):
+        await locks.aforce_release(**{"name": "x", "slot": 0, "actor": "ada", **wrong})
 
 
 async def test_a_hold_in_use_cannot_be_entered_twice(locks):

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from interlock import Interlock
 from interlock.errors import InvalidOption, InvalidSchedule, LockServiceUnavailable
 from interlock.model.exclusion import exclude
 from interlock.model.schedule import cron, every
@@ -363,12 +364,26 @@ def test_exclusions_that_leave_a_timer_no_time_are_refused():
     [
         {"schedule": "10s"}, {"max_concurrency": 0}, {"runs_per_tick": 0}, {"max_run_time": timedelta(0)},
         {"max_run_time": 5}, {"when_lock_down": "hope"}, {"when_lock_down": "local"}, {"local_cap": 1},
+        {"distributed": "yes"}, {"retry_on_error": 1}, {"spread_start": None}, {"max_concurrency": 10_001},
         {"overrun": "kill"}, {"body": lambda x: x}, {"name": "x" * 200}, {"body": 5}, {"exclude": ["22:00"]},
     ],
 )  # fmt: skip
 def test_a_wrong_option_is_refused_where_it_is_written(wrong):
     with pytest.raises(InvalidOption):
         Timer(**{"name": "t", "body": nothing, "schedule": every(seconds=1), **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"name": 5}, {"exclude": "22:00"}, {"exclude": None}, {"body": 5}])
+def test_a_wrong_declaration_is_refused_where_it_is_written(wrong):
+    with pytest.raises(InvalidOption):
+        declared_timer(
+            **{"body": nothing, "schedule": every(seconds=1), "name": None, "exclude": (), "tz": None, **wrong}
+        )
+
+
+def test_a_decorator_without_a_schedule_does_not_swallow_the_function():
+    with pytest.raises(InvalidOption):
+        Interlock().timer(nothing)
 
 
 def test_a_timer_is_named_by_its_module_and_function():
