@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+@pytest.mark.timeout(300)  # the tutorial waits for a killed server to be given up
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_example_of_the_page_runs(page: Path, tmp_path: Path, request: pytest.FixtureRequest):
     snippets = snippets_of(page, str(page.relative_to(ROOT)))
