@@ -26,6 +26,7 @@ from interlock.observe.events import (
 DOWN = LockServiceUnavailable(where="redis://cache", reason="no answer in time")
 LINES = [
     (TimerStarted(timer="poll", slot=2, host="web-1"), logging.INFO, "timer poll runs in slot 2 on web-1"),
+    (TimerStarted(timer="poll", slot=None, host="web-1"), logging.INFO, "timer poll runs without a slot on web-1"),
     (
         TimerLockDown(timer="poll", policy="skip", error=DOWN),
         logging.ERROR,
@@ -47,7 +48,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("event", "level", "line"), LINES, ids=[type(line[0]).__name__ for line in LINES])
+@pytest.mark.parametrize(("event", "level", "line"), LINES, ids=[line[2][:30] for line in LINES])
 def test_a_line_has_the_level_it_deserves_and_says_what_and_where(event, level, line):
     assert event.severity() == level
     assert event.message().startswith(line)

@@ -19,9 +19,11 @@ class TimerEvent(Event):
 class TimerStarted(TimerEvent):
     """`slot` is None where no slot was needed or none could be had."""
 
-    text: ClassVar[str] = "timer {timer} runs in slot {slot} on {host}"
     slot: int | None
     host: str
+
+    def sentence(self) -> str:
+        return "timer {timer} runs " + ("without a slot" if self.slot is None else "in slot {slot}") + " on {host}"
 
 
 @event
