@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def command(options: dict[str, Any], *, subject: str, as_json: bool) -> None:
     """Why something does not run, with the evidence and the command that helps.
 
-    SUBJECT is execution:42, entry:42, timer:NAME, or the id of a manifest (manifest:ID if it has a colon in it).
+    SUBJECT is execution:42, entry:42, timer:NAME, message:42 (or message:ID), or the id of a manifest
+    (manifest:ID if it has a colon in it).
     """
     explanation = asyncio.run(_explain(options, subject))
     if as_json:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from interlock.errors import InvalidOption, LockServiceUnavailable, UnknownManifest, UnknownTimer, UnknownWork
+from interlock.errors import (
+    InvalidOption,
+    LockServiceUnavailable,
+    UnknownManifest,
+    UnknownMessage,
+    UnknownTimer,
+    UnknownWork,
+)
 from interlock.operate.blockers import blockers_of
 from interlock.operate.blockers.facts import Facts, Phase, TimerFacts
 from interlock.operate.blockers.storage import skew_of
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
 
 LONG = timedelta(minutes=1)
 LARGEST_ID = 2**63 - 1
-KINDS = ("execution", "entry", "timer", "manifest")
+KINDS = ("execution", "entry", "timer", "message", "manifest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,16 @@ class Explainer:
         clock: Clock,
         locks: Locks,
         timers: TimerRegistry,
+        in_order: bool = False,
         long_transaction: timedelta = LONG,
     ) -> None:
         self._database, self._settings, self._stall_after = database, settings, stall_after
         self._clock, self._locks, self._timers, self._long = clock, locks, timers, long_transaction
+        self._in_order = in_order
         self._look = Explaining(database.sql)
 
     async def explain(self, subject: str) -> Explanation:
-        """Of `execution:42`, `entry:42`, `timer:NAME`, `manifest:NAME`, or just the name of a manifest."""
+        """Of `execution:42`, `entry:42`, `timer:NAME`, `message:42`, `manifest:NAME`, or just a manifest's name."""
         kind, name = parse_subject(subject)
         async with self._database.connection() as conn:
             schema = await migrate.status(conn, self._database.settings.schema)
@@ -82,6 +91,8 @@ class Explainer:
                 return await self._of_work(conn, schema, entry_id=_number(kind, name))
             case "timer":
                 return await self._of_timer(conn, schema, name)
+            case "message":
+                return await self._of_message(conn, schema, name)
             case _:
                 return await self._of_manifest(conn, schema, name)
 
@@ -127,6 +138,12 @@ class Explainer:
         except LockServiceUnavailable as error:
             timer = replace(timer, lock_error=str(error))
         return replace(await self._around(conn, schema), timer=timer)
+
+    async def _of_message(self, conn: Connection, schema: migrate.SchemaStatus, name: str) -> Facts:
+        message = await self._look.message(conn, name)
+        if message is None:
+            raise UnknownMessage(name=name)
+        return replace(await self._around(conn, schema), message=message, in_order=self._in_order)
 
     async def _around(
         self,

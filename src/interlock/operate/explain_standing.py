@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlock.operate.blockers.facts import Phase
+from interlock.operate.blockers.messages import message_standing
 from interlock.operate.blockers.plans import schedule_words
 from interlock.operate.blockers.words import ahead, at, span
 
@@ -17,6 +18,8 @@ def standing_of(facts: Facts) -> str:
     match facts:
         case _ if facts.timer is not None:
             return _timer(facts.timer)
+        case _ if facts.message is not None:
+            return message_standing(facts.message, facts)
         case _ if facts.queued is not None:
             return _queued(facts.queued, facts)
         case _ if facts.dispatched is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interlock.operate.explain import Explanation
     from interlock.operate.gauges import Gauges
     from interlock.operate.health import FleetHealth
+    from interlock.outbox.settings import OutboxSettings
     from interlock.runtime.clock import Clock
     from interlock.runtime.settings import RuntimeSettings
     from interlock.store.database import Database
@@ -42,6 +43,8 @@ class Sections(Protocol):
     def worker(self) -> WorkerSettings: ...
     @property
     def upkeep(self) -> UpkeepSettings: ...
+    @property
+    def outbox(self) -> OutboxSettings: ...
 
 
 class ExaminedApp:
@@ -56,7 +59,7 @@ class ExaminedApp:
         raise NotImplementedError
 
     async def aexplain(self, subject: str, *, long_transaction: timedelta | None = None) -> Explanation:
-        """Why `execution:42`, `entry:42`, `timer:NAME` or a manifest does not run."""
+        """Why `execution:42`, `entry:42`, `timer:NAME`, `message:42` or a manifest does not go on."""
         from interlock.operate.explain import Explainer  # noqa: PLC0415  only who asks loads what answers
 
         manifests = self.settings.manifests
@@ -67,6 +70,7 @@ class ExaminedApp:
             clock=self.clock,
             locks=self.locks,
             timers=self.timers,
+            in_order=self.settings.outbox.outbox_mode != "claim",
             **({} if long_transaction is None else {"long_transaction": long_transaction}),
         )
         return await explainer.explain(subject)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MOST = 1000
 """Where counting stops: more than that says no more than that."""
 SHOWN = 5
+LARGEST_ID = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -73,6 +74,32 @@ class EntryFacts:
     previous_execution_id: int | None
     previous_state: str | None
     previous_failure: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFacts:
+    id: int
+    message_id: str
+    topic: str
+    key: str | None
+    state: str
+    available_at: datetime
+    expires_at: datetime | None
+    claimed: bool
+    claimed_by: str
+    attempts: int
+    crashes: int
+    failure: str | None
+    error_message: str | None
+    published_at: datetime
+    ended_at: datetime | None
+    parked: bool
+    parked_by: str | None
+    breaker: str
+    probe_at: datetime | None
+    before_id: int | None
+    before_state: str | None
+    drains: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +212,12 @@ class Explaining:
     ) -> ExecutionFacts | None:
         """The execution, or the latest one of a lineage."""
         return _one(ExecutionFacts, await self._sql["explain/execution"].fetchrow(conn, id=id, lineage=lineage))
+
+    async def message(self, conn: Connection, name: str) -> MessageFacts | None:
+        """By its number or by its message id."""
+        numbered = name.isascii() and name.isdecimal() and int(name) < LARGEST_ID
+        row = await self._sql["explain/message"].fetchrow(conn, id=int(name) if numbered else None, message_id=name)
+        return _one(MessageFacts, row)
 
     async def surroundings(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interlock.operate.blockers.blocker import Blocker, Code
 from interlock.operate.blockers.capacity import behind, global_at_cap, group_at_cap
 from interlock.operate.blockers.fleet import claimed_not_started, no_dispatcher, no_worker_for_train, scheduler_stalled
+from interlock.operate.blockers.messages import behind_its_key, breaker_open, message_gave_up, no_drain, topic_parked
 from interlock.operate.blockers.parents import dormant, parent_disabled, parent_not_succeeded
 from interlock.operate.blockers.plans import (
     excluded_window,
@@ -53,6 +54,11 @@ BLOCKERS: dict[Code, Callable[[Facts], Blocker | None]] = {
     Code.TICK_TAKEN: tick_taken,
     Code.LOCAL_CAP: local_cap,
     Code.LOCK_SERVICE_DOWN: lock_service_down,
+    Code.MESSAGE_GAVE_UP: message_gave_up,
+    Code.TOPIC_PARKED: topic_parked,
+    Code.BREAKER_OPEN: breaker_open,
+    Code.BEHIND_ITS_KEY: behind_its_key,
+    Code.NO_DRAIN: no_drain,
     Code.SCHEMA_SKEW: schema_skew,
     Code.LONG_TRANSACTION: long_transaction,
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         EntryFacts,
         ExecutionFacts,
         ManifestFacts,
+        MessageFacts,
         OpenTransaction,
         Surroundings,
     )
@@ -33,6 +34,7 @@ class Phase(StrEnum):
     DISPATCHED = "dispatched"
     OVER = "over"
     TIMER = "timer"
+    MESSAGE = "message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Facts:
     entry: EntryFacts | None = None
     execution: ExecutionFacts | None = None
     timer: TimerFacts | None = None
+    message: MessageFacts | None = None
+    in_order: bool = False
     ahead: int = 0
     holders: Sequence[CapHolder] = ()
     transactions: Sequence[OpenTransaction] = ()
@@ -69,6 +73,8 @@ class Facts:
     def phase(self) -> Phase:
         if self.timer is not None:
             return Phase.TIMER
+        if self.message is not None:
+            return Phase.MESSAGE
         if self.entry is not None and self.entry.state == "queued":
             return Phase.QUEUED
         if self.execution is not None and self.execution.ended_at is None:

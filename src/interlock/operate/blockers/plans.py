@@ -12,6 +12,7 @@ from interlock.model.schedule import Cron, Every, fire_key, next_occurrence
 from interlock.model.schedule_json import decode_exclusions, decode_schedule
 from interlock.model.schedule_text import describe
 from interlock.operate.blockers.blocker import Blocker, Code, command
+from interlock.operate.blockers.messages import message_later
 from interlock.operate.blockers.words import ahead, at, span
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ _LONGEST_LOOK_BACK = timedelta(days=5 * 366)
 
 
 def scheduled_later(facts: Facts) -> Blocker | None:
+    if facts.message is not None:
+        return message_later(facts)
     entry, manifest = facts.queued, facts.planned
     if entry is not None and not entry.ready and entry.scheduled_at > facts.now and not _is_retry(facts):
         why = "its run asked to be called again later" if entry.previous_state == "snoozed" else "it was delayed"
