@@ -35,7 +35,9 @@ def list_holders(options: dict[str, Any], *, name: str | None, as_json: bool) ->
     if as_json:
         show_json([_record(holder) for holder in holders])
     elif not holders:
-        click.echo("nobody holds a slot", err=True)
+        click.echo(
+            "nobody holds such a slot in this namespace, which an app's name decides: name the app with -a", err=True
+        )
     else:
         show_table(_COLUMNS, [_cells(holder) for holder in holders])
 

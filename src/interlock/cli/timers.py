@@ -35,7 +35,10 @@ def list_timers(options: dict[str, Any], *, name: str | None, as_json: bool) -> 
     if as_json:
         show_json([_record(row, holders) for row in rows])
     elif not rows:
-        click.echo("no server has declared a timer", err=True)
+        click.echo(
+            "no server has declared such a timer in this namespace, which an app's name decides: name the app with -a",
+            err=True,
+        )
     else:
         show_table(_COLUMNS, [_cells(row, holders) for row in rows])
 
