@@ -299,6 +299,19 @@ async def test_a_postgresql_that_is_away_for_longer_than_the_lease_loses_it(post
     assert await next_fence(postgres.locks) > fence
 
 
+async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_lease_of_a_postgresql_that_is_away(
+    postgres, own_postgres, credulous
+):
+    lease = await postgres.locks.atry_hold("x", ttl=TTL, on_lost="mark")
+    await asyncio.to_thread(own_postgres.stop)
+    try:
+        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        lease.ensure()
+    finally:
+        await asyncio.to_thread(own_postgres.start)
+        lease.abandon()
+
+
 async def test_a_line_that_went_dead_without_a_word_is_noticed_and_replaced(postgres, own_postgres, proxy_to):
     proxy = proxy_to(own_postgres.dsn)
     watched = Watched(Interlock(proxy.dsn(own_postgres.dsn)))
