@@ -18,6 +18,7 @@ from interlock.model.message import ClaimRequest, Road, Settlement, Settling
 from interlock.outbox.postgres import PostgresMessages
 from interlock.runtime.clock import DatabaseClock
 from interlock.store.database import Database
+from interlock.store.notify import channel_of
 from interlock.store.settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -58,8 +59,10 @@ async def run(arguments: Arguments) -> Report:
             Measure("bare NOTIFY to a listener, p50", "ms", [wakes["notify"]]),
             Measure("insert + NOTIFY to a listener, p50", "ms", [wakes["write"]]),
             Measure("of that, flushing the commit", "ms", [wakes["write"] - wakes["unflushed"]]),
+            Measure("the same NOTIFY to an idle worker that begins to claim, p50", "ms", [wakes["awake"]]),
             Measure("publish to emitter, idle, p50", "ms", [wakes["publish"]]),
             Measure("commit of publish to emitter, idle, p50", "ms", [wakes["woken"]]),
+            Measure("idle wake-up / bare NOTIFY", "x", [wakes["awake"] / wakes["notify"]]),
             Measure("publish to emitter / bare NOTIFY", "x", [wakes["publish"] / wakes["notify"]]),
             Measure("publish to emitter / insert + NOTIFY", "x", [wakes["publish"] / wakes["write"]]),
             Measure("commit to emitter / bare NOTIFY", "x", [wakes["woken"] / wakes["notify"]]),
@@ -127,12 +130,16 @@ async def _drain(dsn: str, count: int, mode: str) -> float:
 
 
 async def _wakes(dsn: str) -> dict[str, list[float]]:
-    """In turn: what a plain listener hears, of a notice and of a row with one, and an emitter of an idle worker.
+    """In turn: when a plain listener hears a notice, when an idle worker does, and when its emitter has the message.
 
     A bare notice writes nothing that has to be flushed to disk; publishing and claiming do. So the same write is also
     timed without the flush, and the delivery also from the moment in which the publisher's commit is known.
     """
-    app, heard = Interlock(dsn), asyncio.Event()
+    app, heard, claim = Interlock(dsn), asyncio.Event(), PostgresMessages.claim
+
+    def claiming(messages: PostgresMessages, request: ClaimRequest):
+        awake.set()
+        return claim(messages, request)
 
     @app.outbox.emitter("t")
     async def send(_message) -> None:
@@ -142,17 +149,21 @@ async def _wakes(dsn: str) -> dict[str, list[float]]:
     await listener.add_listener("bench", lambda *_: heard.set())
     await conn.execute("CREATE TABLE noted (n integer)")
     await lazy.execute("SET synchronous_commit = off")
-    found: dict[str, list[float]] = {name: [] for name in ("notify", "write", "unflushed", "publish", "woken")}
+    found: dict[str, list[float]] = {name: [] for name in ("notify", "awake", "write", "unflushed", "publish", "woken")}
+    awake, same = asyncio.Event(), f"SELECT pg_notify('{channel_of('interlock')}', 'outbox:')"
+    PostgresMessages.claim = claiming
     async with app.running(["outbox"]):
         await app.outbox.apublish(conn, "t", {})
         await heard.wait()
         for _ in range(WAKES):
             found["notify"].append((await _heard(heard, conn.execute(NOTIFY)))[0])
+            found["awake"].append((await _heard(awake, conn.execute(same)))[0])
             found["write"].append((await _heard(heard, conn.execute(WRITE)))[0])
             found["unflushed"].append((await _heard(heard, lazy.execute(WRITE)))[0])
             whole, sent = await _heard(heard, app.outbox.apublish(conn, "t", {}))
             found["publish"].append(whole)
             found["woken"].append(whole - sent)
+    PostgresMessages.claim = claim
     for each in (listener, conn, lazy):
         await each.close()
     return found
