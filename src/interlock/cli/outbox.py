@@ -122,10 +122,13 @@ def redrive(
 
 def _park(options: dict[str, Any], topic: str, intent: Intent, *, parked: bool, as_json: bool) -> None:
     verb = "park" if parked else "unpark"
-    changed = intent.dry_run or with_app(
-        options,
-        lambda app: app.outbox.apark(topic, actor=intent.actor, parked=parked, note=intent.note, via="cli"),
-    )
+
+    async def act(app: Interlock) -> bool:
+        if intent.dry_run:
+            return parked is not any(one.parked for one in await app.outbox.astats() if one.topic == topic)
+        return await app.outbox.apark(topic, actor=intent.actor, parked=parked, note=intent.note, via="cli")
+
+    changed = with_app(options, act)
     if as_json:
         show_json(intent.answer(verb, topic, changed=changed))
     else:

@@ -46,7 +46,10 @@ def test_messages_are_listed_shown_redriven_and_parked(console):
     assert console.json("outbox", "redrive", "--all", "--dry-run")["messages"] == ["1", "3"]
     assert console.json("outbox", "redrive", "m1", "--yes", "--actor", "ada")["messages"] == ["1"]
     assert console.json("outbox", "redrive", "--topic", "bad", "--yes")["messages"] == ["3"]
+    assert console.json("outbox", "park", "bad", "--dry-run")["changed"]
+    assert not console.json("outbox", "unpark", "bad", "--dry-run")["changed"]
     assert console.json("outbox", "park", "bad", "--actor", "ada")["changed"]
+    assert not console.json("outbox", "park", "bad", "--dry-run")["changed"]
     assert not console.json("outbox", "park", "bad")["changed"]
     audit = [(row["actor"], row["action"], row["target"]) for row in console.json("audit", "list")]
     assert ("ada", "redrive", "1") in audit
