@@ -11,6 +11,7 @@ from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.errors import InvalidOption
+from interlock.model.act import Actor
 from interlock.model.lifecycle import OutboxState
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def redrive(
         click.confirm("messages may be delivered a second time; redrive?", abort=True, err=True)
 
     async def act(app: Interlock) -> dict[int, bool]:
-        said: dict[str, Any] = {"actor": intent.actor, "note": intent.note, "via": "cli", "dry_run": intent.dry_run}
+        said: dict[str, Any] = {"actor": _by(intent), "note": intent.note, "dry_run": intent.dry_run}
         named = [_number_or_id(message) for message in messages]
         for message in named:
             await app.outbox.aget(message)  # refuses one that does not exist, before any other is redriven
@@ -120,13 +121,17 @@ def redrive(
         click.echo(f"{verb} {len(redriven)} {many}, {late} of them out of order")
 
 
+def _by(intent: Intent) -> Actor:
+    return Actor(intent.actor, via="cli")
+
+
 def _park(options: dict[str, Any], topic: str, intent: Intent, *, parked: bool, as_json: bool) -> None:
     verb = "park" if parked else "unpark"
 
     async def act(app: Interlock) -> bool:
         if intent.dry_run:
             return parked is not any(one.parked for one in await app.outbox.astats() if one.topic == topic)
-        return await app.outbox.apark(topic, actor=intent.actor, parked=parked, note=intent.note, via="cli")
+        return await app.outbox.apark(topic, actor=_by(intent), parked=parked, note=intent.note)
 
     changed = with_app(options, act)
     if as_json:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidOption, UnknownMessage
+from interlock.model.act import Permission, actor_named
 from interlock.model.lifecycle import OutboxState
 from interlock.observe.events.outbox import MessagesRedriven, TopicParked
 from interlock.outbox.doctor import examine
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from builtins import list as listing
     from collections.abc import Awaitable, Callable, Sequence
 
+    from interlock.model.act import Actor
     from interlock.model.message import MessageDetail, MessageRow, TopicStats
     from interlock.observe.bus import Emit
     from interlock.outbox.doctor import Finding
@@ -72,14 +74,13 @@ class Reviewing:
     async def aredrive(
         self,
         *messages: int | str,
-        actor: str,
+        actor: Actor | str,
         topic: str | None = None,
         failure: str | None = None,
         everything: bool = False,
         limit: int = MOST_AT_ONCE,
         rate: float | None = None,
         note: str | None = None,
-        via: str = "code",
         dry_run: bool = False,
     ) -> dict[int, bool]:
         """Let dead messages and those under review be delivered again; answers which come out of order.
@@ -91,21 +92,21 @@ class Reviewing:
             raise InvalidOption(option="redrive", found="nothing", expected="ids, a topic, a failure or everything")
         chosen = {**_ids(messages), "topic": topic, "failure": failure}
         chosen |= {"limit": checked_count("limit", limit), "rate": _checked_rate(rate)}
-        act = Act(actor=checked_name("actor", actor), via=via, note=note, dry_run=dry_run)
+        by = _permitted(actor, Permission.RESOLVE)
+        act = Act(actor=by.name, via=by.via, note=note, dry_run=dry_run)
         redriven = await redrive(await self._database(), act, chosen, now=self._now())
         if redriven and not dry_run:
             late = sum(redriven.values())
-            self._emit(MessagesRedriven(count=len(redriven), actor=actor, out_of_order=late))
+            self._emit(MessagesRedriven(count=len(redriven), actor=by.name, out_of_order=late))
         return redriven
 
-    async def apark(
-        self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code"
-    ) -> bool:
+    async def apark(self, topic: str, *, actor: Actor | str, parked: bool = True, note: str | None = None) -> bool:
         """Let nobody claim a topic, or let it be claimed again; False says that it was so already."""
-        act = Act(actor=checked_name("actor", actor), via=via, note=note)
+        by = _permitted(actor, Permission.PAUSE)
+        act = Act(actor=by.name, via=by.via, note=note)
         changed = await park(await self._database(), act, checked_name("topic", topic), parked=parked)
         if changed:
-            self._emit(TopicParked(topic=topic, parked=parked, actor=actor))
+            self._emit(TopicParked(topic=topic, parked=parked, actor=by.name))
         return changed
 
     async def astats(self) -> listing[TopicStats]:
@@ -137,13 +138,13 @@ class Reviewing:
         """The blocking twin of `aget`."""
         return portal.call(self.aget, message)
 
-    def redrive(self, *messages: int | str, actor: str, **options: Any) -> dict[int, bool]:
+    def redrive(self, *messages: int | str, actor: Actor | str, **options: Any) -> dict[int, bool]:
         """The blocking twin of `aredrive`."""
         return portal.call(self.aredrive, *messages, actor=actor, **options)
 
-    def park(self, topic: str, *, actor: str, parked: bool = True, note: str | None = None, via: str = "code") -> bool:
+    def park(self, topic: str, *, actor: Actor | str, parked: bool = True, note: str | None = None) -> bool:
         """The blocking twin of `apark`."""
-        return portal.call(self.apark, topic, actor=actor, parked=parked, note=note, via=via)
+        return portal.call(self.apark, topic, actor=actor, parked=parked, note=note)
 
     def stats(self) -> listing[TopicStats]:
         """The blocking twin of `astats`."""
@@ -186,3 +187,10 @@ def _checked_rate(rate: object) -> float | None:
     if rate is None or (isinstance(rate, int | float) and 0 < rate < float("inf")):
         return rate
     raise InvalidOption(option="rate", found=rate, expected="messages per second, above zero")
+
+
+def _permitted(said: Actor | str, permission: Permission) -> Actor:
+    actor = actor_named(said)
+    actor.require(permission)
+    checked_name("actor", actor.name)
+    return actor

@@ -9,7 +9,8 @@ import asyncpg
 import pytest
 
 from interlock import Interlock
-from interlock.errors import InvalidOption, UnknownMessage
+from interlock.errors import InvalidOption, NotPermitted, UnknownMessage
+from interlock.model.act import VIEWER, Actor
 from interlock.model.message import Dead, Delivered, Throttled
 from interlock.model.outcome import Retry, Snooze
 from interlock.observe.events import MessagesRedriven, OutboxFinding, TopicParked
@@ -281,3 +282,17 @@ async def test_a_stop_gives_back_what_waits_and_settles_what_runs(migrated, conn
         asyncio.get_running_loop().call_later(0.1, go_on.set)
     rows = await conn.fetch("SELECT state, claims, claim_token, crashes FROM interlock.outbox ORDER BY id")
     assert [tuple(row) for row in rows] == [("delivered", 1, None, 0), *[("pending", 0, None, 0)] * 9]
+
+
+async def test_a_viewer_neither_redrives_nor_parks(migrated, conn):
+    world, viewer = World(migrated), Actor("eve", permissions=VIEWER)
+    world.answers = {"a": Dead("x")}
+    async with stepper(world.app) as step:
+        await world.app.outbox.apublish(conn, "a", {})
+        await step.tick("outbox")
+        with pytest.raises(NotPermitted, match="resolve"):
+            await world.app.outbox.aredrive(1, actor=viewer)
+        with pytest.raises(NotPermitted, match="pause"):
+            await world.app.outbox.apark("a", actor=viewer)
+        assert await states(conn) == ["dead"]
+        assert await conn.fetchval("SELECT count(*) FROM interlock.audit") == 0
