@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock import failpoints
@@ -58,6 +59,8 @@ FIRST_POLL, LONGEST_POLL = 0.05, 1.0
 
 class HandleInTransaction(Handle[T]):
     """A handle on work that was enqueued on the caller's connection."""
+
+    __slots__ = ("adapter",)
 
     def __init__(
         self,
@@ -175,13 +178,13 @@ class WorkGateway:
     def _handles(
         self, orders: Sequence[Order], ids: Sequence[int], adapter: AsyncAdapter | BlockingAdapter | None
     ) -> list[Handle[Any]]:
-        pairs = [(id, order.bound.declaration) for id, order in zip(ids, orders, strict=True)]  # noqa: A001  the entry's own word
+        trains = [order.bound.declaration for order in orders]
         if self._events.watched(WorkEnqueued):
-            for id, train in pairs:  # noqa: A001  see above
+            for id, train in zip(ids, trains, strict=True):  # noqa: A001  the entry's own word
                 self._events.emit(WorkEnqueued(entry_id=id, train=train.name, kind="adhoc"))
         if adapter is None:
-            return [Handle(id, train, self) for id, train in pairs]  # noqa: A001  see above
-        return [HandleInTransaction(id, train, self, adapter) for id, train in pairs]  # noqa: A001  see above
+            return list(map(Handle, ids, trains, repeat(self)))
+        return list(map(HandleInTransaction, ids, trains, repeat(self), repeat(adapter)))
 
     async def _follow(self, handle: Handle[Any]) -> Lineage:
         database = await self._database()

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 def as_entries(orders: Sequence[Order], policy: Policy, *, max_input_bytes: int) -> list[NewEntry]:
     """The entries to write; orders of one train in one group share their terms."""
-    shared: dict[tuple[str, str | None], Terms] = {}
-    entries = []
-    for order in orders:
-        bound, place = order.bound, (order.bound.train, order.group)
+    shared: dict[tuple[Train[..., Any, Any], str | None], Terms] = {}
+    entries, last, terms = [], None, None
+    for bound, delay, priority, key, group in orders:
         if len(bound.input) > max_input_bytes:
             raise PayloadTooLarge(what=f"the input of {bound.train!r}", size=len(bound.input), limit=max_input_bytes)
-        terms = shared.get(place)
-        if terms is None:
-            terms = shared[place] = _terms(bound.declaration, order.group, policy)
-        entries.append(NewEntry(terms, bound.input.decode(), order.priority, order.delay, order.key))
+        place = (bound.declaration, group)
+        if terms is None or place != last:  # most often as the one before
+            terms = shared.get(place)
+            if terms is None:
+                terms = shared[place] = _terms(*place, policy)
+            last = place
+        entries.append(NewEntry(terms, bound.input.decode(), priority, delay, key))
     return entries
 
 

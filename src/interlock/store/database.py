@@ -36,6 +36,13 @@ CONFLICT_RETRIES = 5
 UNREADABLE = "its address is not of the form postgresql://user:password@host:port/database, percent-encoded"
 
 
+async def _as_it_is(_conn: Any) -> None:
+    """What goes back to the pool has nothing to be reset: settings, locks and cursors of ours end with a transaction.
+
+    An open transaction is rolled back by the driver all the same; its reset would cost a round trip each time.
+    """
+
+
 class Database:
     """Connections, transactions and compiled statements of one schema in one database."""
 
@@ -166,7 +173,11 @@ class Database:
         async with self._reachable():
             # No smallest size: during an outage the driver would try to restore it, and log a traceback every time.
             return await asyncpg.create_pool(
-                self._dsn, min_size=0, max_size=self.settings.pool_size, **self._options("interlock")
+                self._dsn,
+                min_size=0,
+                max_size=self.settings.pool_size,
+                reset=_as_it_is,
+                **self._options("interlock"),
             )
 
     def _options(self, application: str) -> dict[str, Any]:

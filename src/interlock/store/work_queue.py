@@ -42,11 +42,12 @@ class WorkQueue:
         group that code has declared and no server has written yet is written now.
         """
         options = {"now": now, "caused_by": caused_by, "trace": trace, "channel": channel}
+        if _are_alike(entries):
+            return (yield from self._enqueue_alike(entries, options, declared))
         ids: dict[int, int] = {}
         left = dict(enumerate(entries))
         for _ in range(LOOKUPS):
-            statement, columns = _columns(list(left.values()))
-            rows = yield Call(self._sql[statement], columns | options)
+            rows = yield Call(self._sql["work_queue/enqueue"], _columns(list(left.values())) | options)
             unknown = [row["unknown_group"] for row in rows if row["unknown_group"] is not None]
             if unknown:
                 yield from self._write_groups(unknown, declared)
@@ -58,6 +59,20 @@ class WorkQueue:
             if not left:
                 return [ids[place] for place in range(len(entries))]
         raise KeyContended(key=next(str(entry.key) for entry in left.values()))
+
+    def _enqueue_alike(
+        self, entries: Sequence[NewEntry], options: dict[str, Any], declared: Collection[str]
+    ) -> Steps[list[int]]:
+        """As `enqueue`, for entries that differ in their input alone: ids rise in their order."""
+        first, inputs = entries[0], [entry.input for entry in entries]
+        columns = {"inputs": inputs, "priority": first.priority, "delay": first.delay}
+        call = Call(self._sql["work_queue/enqueue_alike"], _columns_of_terms([first.terms]) | columns | options)
+        [row] = yield call
+        if row["unknown_group"] is not None:
+            yield from self._write_groups([row["unknown_group"]], declared)
+            [row] = yield call
+        ids: list[int] = row["ids"]
+        return ids
 
     async def follow(self, conn: Connection, first_entry_id: int) -> Lineage | None:
         """How the work that began with this entry is doing; None says that there is no trace of it."""
@@ -73,21 +88,19 @@ class WorkQueue:
         yield Call(self._sql["manifest_group/insert"], {"names": sorted(set(unknown))})
 
 
-def _columns(entries: Sequence[NewEntry]) -> tuple[str, dict[str, Any]]:
-    """The statement for these entries, and their values; every element of an array has its price."""
-    # By identity: callers reuse terms, and comparing them would cost more than sending one too many.
+def _are_alike(entries: Sequence[NewEntry]) -> bool:
+    """Whether nothing but their input tells them apart; terms by identity, because callers reuse them."""
+    first, _, same_priority, same_delay, _ = entries[0]
+    for terms, _, priority, delay, key in entries:
+        if terms is not first or key is not None or priority != same_priority or delay != same_delay:
+            return False
+    return True
+
+
+def _columns(entries: Sequence[NewEntry]) -> dict[str, Any]:
     terms = {id(entry.terms): entry.terms for entry in entries}
-    options = {(entry.priority, entry.delay, entry.key) for entry in entries}
-    priority, delay, key = next(iter(options))
-    if len(terms) == len(options) == 1 and key is None:
-        columns = {"inputs": [entry.input for entry in entries], "priority": priority, "delay": delay}
-        return "work_queue/enqueue_alike", _columns_of_terms(list(terms.values())) | columns
-    return "work_queue/enqueue", _columns_of_terms(list(terms.values())) | _columns_apart(entries, terms)
-
-
-def _columns_apart(entries: Sequence[NewEntry], terms: Iterable[int]) -> dict[str, Any]:
     numbers = {each: number for number, each in enumerate(terms, 1)}
-    return {
+    return _columns_of_terms(list(terms.values())) | {
         "terms": [numbers[id(entry.terms)] for entry in entries],
         "inputs": [entry.input for entry in entries],
         "priorities": [entry.priority for entry in entries],

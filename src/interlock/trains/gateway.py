@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from interlock.errors import TrainWithoutApp
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from interlock.trains.handle import Handle
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """One run that was asked for: a checked input and how it is to be queued."""
 
     bound: Bound[Any]

@@ -18,6 +18,8 @@ T = TypeVar("T")
 class Handle(Generic[T]):
     """Answers how the work is doing and what came out of it."""
 
+    __slots__ = ("_gateway", "id", "train")
+
     def __init__(self, id: int, train: Train[..., Any, T], gateway: Gateway) -> None:  # noqa: A002  the entry's own word
         self.id = id
         self.train = train

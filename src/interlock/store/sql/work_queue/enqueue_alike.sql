@@ -1,5 +1,5 @@
 -- Orders of one train that differ in their input alone, and have no key: nothing to be sorted, nothing to conflict with, and
--- one array to be sent. The rest is as in the statement for orders of any kind.
+-- one array to be sent and one to come back. The rest is as in the statement for orders of any kind.
 with terms as materialized (
     select t.*, g.id as group_id, g.priority as group_priority
     from unnest(
@@ -28,11 +28,7 @@ with terms as materialized (
     cross join unnest(:inputs::text[]) as o (input)
     returning id
 )
-select id, null::text as key, null as unknown_group,
-    (select pg_notify(:channel::text, 'work:')::text where :channel::text is not null) as noticed
-from written
-union all
-select null, null, group_name, null
-from terms
-where group_id is null
-order by id
+select (select array_agg(id order by id) from written) as ids,
+    (select group_name from terms where group_id is null) as unknown_group,
+    (select pg_notify(:channel::text, 'work:')::text where :channel::text is not null and exists (select from common))
+        as noticed
