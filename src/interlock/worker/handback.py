@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 0.2
 """Seconds for bodies that stop when told to; a forced shutdown leaves hardly more."""
-AT_MOST = 2.0
+AT_MOST = 3.0
 """Seconds for all; a body in a thread that does not ask is handed back while it still runs, and settles nothing."""
-HANDING_OVER = 2.5
-"""Seconds to write that, also on a busy computer; whatever is not written is found by recovery after the lease."""
 
 
 class HandBack:
@@ -69,7 +67,7 @@ class HandBack:
                     await self._release()
         self._stopped += [job for job in running if job.task is not None and not job.task.done()]
         with suppress(Exception):
-            async with asyncio.timeout(HANDING_OVER):
+            async with asyncio.timeout(1):
                 await self._release()
         await _abandon({task for task in tasks if not task.done()})
 

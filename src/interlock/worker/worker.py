@@ -176,10 +176,9 @@ class Worker:
             await self._until_idle()
             await self._settler.flush()
         finally:
-            with suppress(Exception):
-                await self._recall()
-            await self._hand_back.all(list(self._slots.running.values()))
-            await self._close(watching)
+            # In a task of its own: before Python 3.11.3 a limit of time that runs out in a task that was cancelled
+            # cancels it once more, and nothing would be handed back.
+            await asyncio.shield(self._end(watching))
 
     async def tick(self) -> timedelta:
         """Claim as many jobs as there are free slots."""
@@ -307,7 +306,10 @@ class Worker:
             self._idle.clear()
             await self._idle.wait()
 
-    async def _close(self, watching: asyncio.Task[None]) -> None:
+    async def _end(self, watching: asyncio.Task[None]) -> None:
+        with suppress(Exception):
+            await self._recall()
+        await self._hand_back.all(list(self._slots.running.values()))
         self._watching.stop()
         watching.cancel()
         await asyncio.wait({watching})
