@@ -1,7 +1,8 @@
 -- Topics are walked one by one, each with a share of the batch, so a topic with a long backlog or a closed road hides no
 -- other. What a claim finds beyond delivery is decided in the same statement: a message past its expiry, one that took
 -- down too many workers, one that the receiver may have forgotten. Only the proof counts in the last case but one: a
--- message whose next crash would be the last is claimed by the isolated lane alone.
+-- message whose next crash would be the last is claimed by the isolated lane alone. A batch expires in one moment, so
+-- what one crash left behind is found together and charged alike.
 with recursive topics as (
     (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
     union all
@@ -81,21 +82,24 @@ with recursive topics as (
     where r.room > 0
 ), picked as materialized (
     select * from found order by turn, id limit :limit::integer
+), moment as materialized (
+    select clock_timestamp() as at
 ), claimed as (
     update /*schema*/outbox o
     set state = p.verdict,
         crashes = o.crashes + p.crashed::integer,
         claim_token = case when p.verdict = 'pending' then :token::uuid end,
         claimed_by = :server::uuid,
-        claimed_at = clock_timestamp(),
+        claimed_at = m.at,
         claims = o.claims + (p.verdict = 'pending')::integer,
-        available_at = case when p.verdict = 'pending' then clock_timestamp() + :lease::interval else o.available_at end,
+        available_at = case when p.verdict = 'pending' then m.at + :lease::interval else o.available_at end,
         first_emitted_at = coalesce(o.first_emitted_at, coalesce(:now::timestamptz, clock_timestamp())),
         failure = case p.verdict
             when 'dead' then 'crash_loop' when 'needs_review' then 'window_passed' when 'expired' then 'expired'
             else o.failure end,
         ended_at = case when p.verdict <> 'pending' then coalesce(:now::timestamptz, clock_timestamp()) end
     from picked p
+    cross join moment m
     where o.id = p.id
       and o.state = 'pending'
     returning o.*, p.crashed, p.probe
