@@ -12,11 +12,13 @@ import pytest
 
 import interlock
 from interlock.store.migrate import migrations
-from interlock.store.sql import Catalog
+from interlock.store.sql import Catalog, source_of
 
 SOURCE = Path(interlock.__file__).parent
 FOLDER = SOURCE / "store" / "sql"
-NAMES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.sql"))
+FILES = sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.sql"))
+PARTS = [name for name in FILES if "/_" in name]
+NAMES = [name for name in FILES if name not in PARTS]
 SQL = re.compile(
     r"\b(select\b.+\bfrom|insert\s+into|update\s+\S+\s+set|delete\s+from|create\s+(table|index|schema)|alter\s+table)\b",
     re.IGNORECASE | re.DOTALL,
@@ -48,6 +50,7 @@ async def prepared(conn: asyncpg.Connection, statement) -> list[str]:
 
 def test_there_are_files_to_check():
     assert "server/renew" in NAMES
+    assert "outbox/_topics" in PARTS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,6 +74,13 @@ def test_each_file_is_used(name):
     assert any(f'"{name}"' in text for text in sources), f"no code names {name}"
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_is_shared(part):
+    """Which also means that the checks of whole statements see it."""
+    users = [name for name in NAMES if f"/*include:{part}*/\n" in (FOLDER / f"{name}.sql").read_text("utf-8")]
+    assert len(users) > 1, f"{part} is taken in by {users}: let its text stand there"
+
+
 def unmarked(text: str) -> list[str]:
     """The tables that a statement takes from the search path, which may hold another schema's."""
     named = set(re.findall(r"\b(\w+)\s+as\s+(?:(?:not\s+)?materialized\s+)?\(", text))
@@ -80,7 +90,7 @@ def unmarked(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_file_marks_its_tables(name):
-    assert unmarked((FOLDER / f"{name}.sql").read_text("utf-8")) == []
+    assert unmarked(source_of(name)) == []
 
 
 @pytest.mark.parametrize("table", TABLES)

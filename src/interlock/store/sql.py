@@ -3,6 +3,9 @@
 A file names its parameters (`:limit`) and marks every table with the schema marker (`/*schema*/server`). It is compiled
 once per schema, for both parameter styles: `$1` for asyncpg and `%(limit)s` for psycopg. The schema name is the only
 text ever put into a statement, and it is validated first.
+
+What several statements say in the same words stands once, in a part: a file named `_<noun>.sql`, which a statement
+takes in by a line of its own, `/*include:outbox/_topics*/`. A part takes in no other part.
 """
 
 from __future__ import annotations
@@ -10,12 +13,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidSchemaName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from interlock.store.connection import Connection, Record
 
@@ -28,6 +32,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_INCLUDE = re.compile(r"^(?P<indent> *)/\*include:(?P<part>[a-z_]+/_[a-z_]+)\*/$", re.MULTILINE)
 
 
 def check_schema_name(name: object) -> str:
@@ -80,6 +85,26 @@ def _compiled(name: str, schema: str) -> Statement:
 
 
 def source_of(name: str) -> str:
+    """The text of a statement, with its parts in place."""
+    return put_parts(name, _file(name), _file)
+
+
+def put_parts(name: str, text: str, read: Callable[[str], str]) -> str:
+    """Each part stands as deep as the line that takes it in."""
+
+    def part(line: re.Match[str]) -> str:
+        try:
+            return indent(read(line["part"]).strip(), line["indent"])
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{name} takes in {line['part']}, and there is no such part") from error
+
+    whole = _INCLUDE.sub(part, text)
+    if "/*include:" in whole:
+        raise ValueError(f"{name} has an include that is not a line of its own, names no part, or stands in a part")
+    return whole
+
+
+def _file(name: str) -> str:
     from importlib import resources  # noqa: PLC0415  loads a lot that an import of the app should not pay for
 
     return resources.files("interlock.store").joinpath("sql", *f"{name}.sql".split("/")).read_text("utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from importlib.resources import files
 
 import pytest
 
@@ -85,7 +84,7 @@ async def test_control_without_the_guard_by_state_two_queue_the_same_letters_twi
     def unguarded(file: str, schema: str) -> sql.Statement:
         if file != "dead_letter/requeue":
             return compiled(file, schema)
-        text = (files("interlock.store") / "sql" / f"{file}.sql").read_text("utf-8")
+        text = sql.source_of(file)
         assert text.count(OPEN) == 2
         return sql.compile_statement(file, text.replace(OPEN, ""), schema)
 

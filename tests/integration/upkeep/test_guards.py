@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib.resources import files
 
 import pytest
 
@@ -74,7 +73,7 @@ async def test_control_without_its_guard_a_row_that_must_stay_goes(attic, name, 
         statement = compiled(file, schema)
         if file != name:
             return statement
-        text = (files("interlock.store") / "sql" / f"{file}.sql").read_text("utf-8")
+        text = sql.source_of(file)
         assert guard in text
         if guard == "<> e.id":
             return sql.compile_statement(file, text.replace(guard, "<> -1"), schema)

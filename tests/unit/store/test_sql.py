@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from interlock.errors import InvalidSchemaName
-from interlock.store.sql import Catalog, check_schema_name, compile_statement, put_schema
+from interlock.store import sql
+from interlock.store.sql import Catalog, check_schema_name, compile_statement, put_parts, put_schema, source_of
+
+PARTS = {"outbox/_topics": "-- why\nselect :a\n    from t\n", "outbox/_nested": "/*include:outbox/_topics*/\n"}
 
 
 def compiled(text: str, schema: str = "s"):
@@ -82,6 +85,48 @@ def test_missing_surplus_and_misspelt_parameters_are_refused(values):
 def test_a_statement_that_does_not_exist_is_an_error_and_not_an_empty_statement():
     with pytest.raises(FileNotFoundError):
         Catalog("s")["server/explode"]
+
+
+def with_parts(text: str) -> str:
+    return put_parts("table/verb", text, PARTS.__getitem__)
+
+
+def test_a_part_stands_in_place_of_its_line_and_as_deep():
+    text = "with x as (\n    /*include:outbox/_topics*/\n)\n/*include:outbox/_topics*/\norder by 1"
+    expected = "with x as (\n    -- why\n    select :a\n        from t\n)\n-- why\nselect :a\n    from t\norder by 1"
+    assert with_parts(text) == expected
+
+
+def test_the_parameters_and_tables_of_a_part_are_those_of_the_statement():
+    statement = Catalog("s")["outbox/next_due"]
+    assert 'select o.topic from "s".outbox o' in statement.asyncpg
+    assert "/*" not in statement.asyncpg.removeprefix("/* interlock outbox/next_due */ ")
+    assert compiled(with_parts("select :b, (\n/*include:outbox/_topics*/\n)")).parameters == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select /*include:outbox/_topics*/",
+        "/*include:outbox/_topics*/ select 1",
+        "/*include:outbox/claim*/",
+        "/*include:_topics*/",
+        "/*include:../outbox/_topics*/",
+        "/*include: outbox/_topics*/",
+        "/*include:outbox/_nested*/",
+    ],
+)
+def test_an_include_that_would_stay_a_comment_is_refused(text):
+    with pytest.raises(ValueError, match="table/verb has an include"):
+        with_parts(text)
+
+
+def test_a_part_that_does_not_exist_is_an_error_that_names_it_and_the_statement(monkeypatch):
+    monkeypatch.setattr(
+        sql, "_file", lambda name, file=sql._file: file(name) if "/_" in name else "/*include:server/_nothing*/"
+    )
+    with pytest.raises(FileNotFoundError, match="server/renew takes in server/_nothing"):
+        source_of("server/renew")
 
 
 @pytest.mark.parametrize("name", ["interlock", "_", "a" * 40, "tenant_1", "pgx", "select"])

@@ -3,26 +3,7 @@
 -- first, or where the server is not alive any more. Jobs that wait to be claimed come first: they take from the room.
 -- Whoever lost entries to another dispatcher looks at more than it locks, so that both find enough.
 with recursive lane as (
-    (
-        select group_id, train
-        from /*schema*/work_queue
-        where state = 'queued'
-          and ready
-        order by group_id, train
-        limit 1
-    )
-    union all
-    select following.*
-    from lane
-    cross join lateral (
-        select w.group_id, w.train
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and (w.group_id, w.train) > (lane.group_id, lane.train)
-        order by w.group_id, w.train
-        limit 1
-    ) following
+    /*include:dispatch/_lane*/
 ), world as materialized (
     select
         exists (select from /*schema*/server where id = :server and state = 'alive') as alive,
@@ -81,23 +62,9 @@ with recursive lane as (
         coalesce(:now::timestamptz, clock_timestamp()) as moment
     from locked l
 ), executed as (
-    insert into /*schema*/execution (
-        id, state, entry_id, first_entry_id, previous_execution_id, kind, train, input, manifest_id, fire_key, group_id,
-        attempt, crashes, max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, timeout, created_at,
-        trace, server_id, host, claim_token, started_at
-    )
-    overriding system value
-    select c.new_execution_id, 'in_progress', c.id, coalesce(c.first_entry_id, c.id), c.previous_execution_id, c.kind,
-        c.train, c.input, c.manifest_id, c.fire_key, c.group_id, c.attempt, c.crashes, c.max_attempts, c.max_crashes,
-        c.retry_delay, c.max_retry_delay, c.retry_backoff, c.timeout, c.moment, c.trace, :server, :host::text,
-        :token::uuid, c.moment
-    from chosen c
+    /*include:dispatch/_executed*/
 ), marked as (
-    update /*schema*/work_queue w
-    set state = 'dispatched', execution_id = c.new_execution_id, left_at = c.moment
-    from chosen c
-    where w.id = c.id
-      and w.state = 'queued'
+    /*include:dispatch/_marked*/
 )
 select c.new_execution_id, c.train, c.input::text, c.attempt, coalesce(c.first_entry_id, c.id), c.timeout, c.moment,
     c.manifest_id, c.fire_key, (select m.external_id from /*schema*/manifest m where m.id = c.manifest_id), c.key_held,

@@ -22,10 +22,6 @@ with chosen as materialized (
     select c.new_execution_id, c.train, c.rank, c.priority, c.created_at, c.id
     from chosen c
 )
-update /*schema*/work_queue w
-set state = 'dispatched', execution_id = c.new_execution_id, left_at = c.moment
-from chosen c
-where w.id = c.id
-  and w.state = 'queued'
+/*include:dispatch/_marked*/
 returning w.id as entry_id, w.execution_id, w.train, w.attempt,
     (select m.external_id from /*schema*/manifest m where m.id = w.manifest_id) as manifest

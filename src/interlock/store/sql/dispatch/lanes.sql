@@ -1,26 +1,7 @@
 -- One probe of the index per lane, however many entries wait in it. Beside them, in every row: whether any group has a
 -- cap and, if it is asked for, what is dispatched and not yet claimed of the trains that this server could run.
 with recursive lane as (
-    (
-        select group_id, train
-        from /*schema*/work_queue
-        where state = 'queued'
-          and ready
-        order by group_id, train
-        limit 1
-    )
-    union all
-    select following.*
-    from lane
-    cross join lateral (
-        select w.group_id, w.train
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and (w.group_id, w.train) > (lane.group_id, lane.train)
-        order by w.group_id, w.train
-        limit 1
-    ) following
+    /*include:dispatch/_lane*/
 )
 select open.group_id, open.train, open.group_priority, open.cap, world.waiting, world.capped
 from (

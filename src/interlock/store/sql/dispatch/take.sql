@@ -8,23 +8,9 @@ with chosen as materialized (
     where w.state = 'queued'
       and exists (select from /*schema*/server s where s.id = :server and s.state = 'alive')
 ), executed as (
-    insert into /*schema*/execution (
-        id, state, entry_id, first_entry_id, previous_execution_id, kind, train, input, manifest_id, fire_key, group_id,
-        attempt, crashes, max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, timeout, created_at,
-        trace, server_id, host, claim_token, started_at
-    )
-    overriding system value
-    select c.new_execution_id, 'in_progress', c.id, coalesce(c.first_entry_id, c.id), c.previous_execution_id, c.kind,
-        c.train, c.input, c.manifest_id, c.fire_key, c.group_id, c.attempt, c.crashes, c.max_attempts, c.max_crashes,
-        c.retry_delay, c.max_retry_delay, c.retry_backoff, c.timeout, c.moment, c.trace, :server, :host::text,
-        :token::uuid, c.moment
-    from chosen c
+    /*include:dispatch/_executed*/
 ), marked as (
-    update /*schema*/work_queue w
-    set state = 'dispatched', execution_id = c.new_execution_id, left_at = c.moment
-    from chosen c
-    where w.id = c.id
-      and w.state = 'queued'
+    /*include:dispatch/_marked*/
 )
 select c.new_execution_id, c.train, c.input::text, c.attempt, coalesce(c.first_entry_id, c.id), c.timeout, c.moment,
     c.manifest_id, c.fire_key, (select m.external_id from /*schema*/manifest m where m.id = c.manifest_id), c.key_held,

@@ -1,25 +1,6 @@
 -- What waits, by group and train: one probe per lane, counted up to the limit.
 with recursive lane as (
-    (
-        select group_id, train
-        from /*schema*/work_queue
-        where state = 'queued'
-          and ready
-        order by group_id, train
-        limit 1
-    )
-    union all
-    select following.*
-    from lane
-    cross join lateral (
-        select w.group_id, w.train
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and (w.group_id, w.train) > (lane.group_id, lane.train)
-        order by w.group_id, w.train
-        limit 1
-    ) following
+    /*include:dispatch/_lane*/
 )
 select coalesce(g.name, '?') as group_name, lane.train, waiting.count as waiting,
        coalesce(:now::timestamptz, statement_timestamp()) - head.scheduled_at as oldest

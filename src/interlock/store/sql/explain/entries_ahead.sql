@@ -1,26 +1,7 @@
 -- How many entries come first. Those that do are the head of each lane, in the order of its index, so no lane is read
 -- beyond the limit; of lanes, only those that the same workers could take from now.
 with recursive lane as (
-    (
-        select group_id, train
-        from /*schema*/work_queue
-        where state = 'queued'
-          and ready
-        order by group_id, train
-        limit 1
-    )
-    union all
-    select following.*
-    from lane
-    cross join lateral (
-        select w.group_id, w.train
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and (w.group_id, w.train) > (lane.group_id, lane.train)
-        order by w.group_id, w.train
-        limit 1
-    ) following
+    /*include:dispatch/_lane*/
 ), open as (
     select lane.group_id, lane.train, coalesce(g.priority, 0) as rank
     from lane

@@ -4,13 +4,7 @@
 -- message whose next crash would be the last is claimed by the isolated lane alone. A batch expires in one moment, so
 -- what one crash left behind is found together and charged alike.
 with recursive topics as (
-    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
-    union all
-    select (
-        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
-    )
-    from topics t
-    where t.topic is not null
+    /*include:outbox/_topics*/
 ), served as materialized (
     select t.topic, p.crash_limit, p.idempotency_window
     from topics t
@@ -25,19 +19,7 @@ with recursive topics as (
     where p.has_room
       and (:topics::text[] is null or t.topic ~ any(:topics::text[]))
 ), probing as (
-    update /*schema*/outbox_topic b
-    set breaker = 'half_open', probe_at = clock_timestamp() + :lease::interval
-    from (
-        select b.topic
-        from /*schema*/outbox_topic b
-        join served on served.topic = b.topic
-        where b.breaker <> 'closed'
-          and not b.parked
-          and b.probe_at <= statement_timestamp()
-        for update of b skip locked
-    ) due
-    where b.topic = due.topic
-    returning b.topic
+    /*include:outbox/_probing*/
 ), roads as materialized (
     select s.*, p.topic is not null as probe,
         case when p.topic is not null then 1 when b.parked or b.breaker <> 'closed' then 0 else :limit::integer end as room
@@ -56,14 +38,8 @@ with recursive topics as (
     from roads
     where room > 0
 ), found as materialized (
-    select x.*, r.probe, row_number() over (partition by r.topic order by x.available_at, x.id) as turn,
-        case
-            when x.expires_at <= coalesce(:now::timestamptz, statement_timestamp()) then 'expired'
-            when x.crashed and x.crashes + 1 >= r.crash_limit then 'dead'
-            when x.claims > 0 and x.first_emitted_at + r.idempotency_window
-                <= coalesce(:now::timestamptz, statement_timestamp()) then 'needs_review'
-            else 'pending'
-        end as verdict
+    select m.*, r.probe, row_number() over (partition by r.topic order by m.available_at, m.id) as turn,
+        /*include:outbox/_verdict*/
     from roads r
     cross join share
     cross join lateral (
@@ -78,40 +54,16 @@ with recursive topics as (
         order by o.available_at, o.id
         limit least(r.room, share.most)
         for update skip locked
-    ) x
+    ) m
     where r.room > 0
 ), picked as materialized (
     select * from found order by turn, id limit :limit::integer
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (
-    update /*schema*/outbox o
-    set state = p.verdict,
-        crashes = o.crashes + p.crashed::integer,
-        claim_token = case when p.verdict = 'pending' then :token::uuid end,
-        claimed_by = :server::uuid,
-        claimed_at = m.at,
-        claims = o.claims + (p.verdict = 'pending')::integer,
-        available_at = case when p.verdict = 'pending' then m.at + :lease::interval else o.available_at end,
-        first_emitted_at = coalesce(o.first_emitted_at, coalesce(:now::timestamptz, clock_timestamp())),
-        failure = case p.verdict
-            when 'dead' then 'crash_loop' when 'needs_review' then 'window_passed' when 'expired' then 'expired'
-            else o.failure end,
-        ended_at = case when p.verdict <> 'pending' then coalesce(:now::timestamptz, clock_timestamp()) end
-    from picked p
-    cross join moment m
-    where o.id = p.id
-      and o.state = 'pending'
-    returning o.*, p.crashed, p.probe
+    /*include:outbox/_claimed*/
 ), noted as (
-    insert into /*schema*/outbox_attempt (outbox_id, topic, attempt, host, started_at, outcome, error_message)
-    select id, topic, attempts + 1, :host::text, null, outcome, null
-    from claimed
-    cross join lateral (
-        select 'crashed' as outcome where crashed
-        union all
-        select state where state in ('dead', 'needs_review')
-    ) x
+    /*include:outbox/_noted*/
 )
 select id, message_id, topic, payload::text, headers::text, key, partition, state, claims, attempts, crashes,
     published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket

@@ -2,13 +2,7 @@
 -- is claimed, or ended without delivery (where its key holds), nothing of the key is taken. Buckets that hold
 -- something are walked one by one, so the order by id costs one index probe each.
 with recursive topics as (
-    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
-    union all
-    select (
-        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
-    )
-    from topics t
-    where t.topic is not null
+    /*include:outbox/_topics*/
 ), filled as (
     (
         select o.bucket::integer
@@ -40,19 +34,7 @@ with recursive topics as (
     ) p
     where :topics::text[] is null or t.topic ~ any(:topics::text[])
 ), probing as (
-    update /*schema*/outbox_topic b
-    set breaker = 'half_open', probe_at = clock_timestamp() + :lease::interval
-    from (
-        select b.topic
-        from /*schema*/outbox_topic b
-        join served on served.topic = b.topic
-        where b.breaker <> 'closed'
-          and not b.parked
-          and b.probe_at <= statement_timestamp()
-        for update of b skip locked
-    ) due
-    where b.topic = due.topic
-    returning b.topic
+    /*include:outbox/_probing*/
 ), roads as materialized (
     select s.*, p.topic is not null as probe,
         s.has_room and (p.topic is not null or not coalesce(b.parked or b.breaker <> 'closed', false)) as is_clear
@@ -99,21 +81,15 @@ with recursive topics as (
       and d.key = any(array(select distinct key from seen))
     group by d.key
 ), judged as materialized (
-    select s.*, coalesce(s.key, s.id::text) as chain, r.probe,
-        s.available_at <= coalesce(:now::timestamptz, statement_timestamp())
+    select m.*, coalesce(m.key, m.id::text) as chain, r.probe,
+        m.available_at <= coalesce(:now::timestamptz, statement_timestamp())
             and r.is_clear
-            and not (r.holds and coalesce(g.id < s.id, false)) as free,
-        s.crashes + s.crashed::integer + 1 = r.crash_limit as last_chance,
-        case
-            when s.expires_at <= coalesce(:now::timestamptz, statement_timestamp()) then 'expired'
-            when s.crashed and s.crashes + 1 >= r.crash_limit then 'dead'
-            when s.claims > 0 and s.first_emitted_at + r.idempotency_window
-                <= coalesce(:now::timestamptz, statement_timestamp()) then 'needs_review'
-            else 'pending'
-        end as verdict
-    from seen s
-    join roads r on r.topic = s.topic
-    left join given_up g on g.key = s.key
+            and not (r.holds and coalesce(g.id < m.id, false)) as free,
+        m.crashes + m.crashed::integer + 1 = r.crash_limit as last_chance,
+        /*include:outbox/_verdict*/
+    from seen m
+    join roads r on r.topic = m.topic
+    left join given_up g on g.key = m.key
 ), ranked as materialized (
     select j.*,
         bool_and(j.free and (not j.last_chance or :isolated::boolean)) over so_far as open,
@@ -148,33 +124,9 @@ with recursive topics as (
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (
-    update /*schema*/outbox o
-    set state = p.verdict,
-        crashes = o.crashes + p.crashed::integer,
-        claim_token = case when p.verdict = 'pending' then :token::uuid end,
-        claimed_by = :server::uuid,
-        claimed_at = m.at,
-        claims = o.claims + (p.verdict = 'pending')::integer,
-        available_at = case when p.verdict = 'pending' then m.at + :lease::interval else o.available_at end,
-        first_emitted_at = coalesce(o.first_emitted_at, coalesce(:now::timestamptz, clock_timestamp())),
-        failure = case p.verdict
-            when 'dead' then 'crash_loop' when 'needs_review' then 'window_passed' when 'expired' then 'expired'
-            else o.failure end,
-        ended_at = case when p.verdict <> 'pending' then coalesce(:now::timestamptz, clock_timestamp()) end
-    from picked p
-    cross join moment m
-    where o.id = p.id
-      and o.state = 'pending'
-    returning o.*, p.crashed, p.probe
+    /*include:outbox/_claimed*/
 ), noted as (
-    insert into /*schema*/outbox_attempt (outbox_id, topic, attempt, host, started_at, outcome, error_message)
-    select id, topic, attempts + 1, :host::text, null, outcome, null
-    from claimed
-    cross join lateral (
-        select 'crashed' as outcome where crashed
-        union all
-        select state where state in ('dead', 'needs_review')
-    ) x
+    /*include:outbox/_noted*/
 )
 select id, message_id, topic, payload::text, headers::text, key, partition, state, claims, attempts, crashes,
     published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket, null::interval as blocked_for

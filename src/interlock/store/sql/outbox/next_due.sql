@@ -1,12 +1,6 @@
 -- How long until something of these topics may be claimed: a delay, a retry, the end of a lost worker's claim, a probe.
 with recursive topics as (
-    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
-    union all
-    select (
-        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
-    )
-    from topics t
-    where t.topic is not null
+    /*include:outbox/_topics*/
 )
 select min(
     case

@@ -1,12 +1,6 @@
 -- Counts stop at a thousand per topic and state: who looks must not cost what is looked at.
 with recursive topics as (
-    (select o.topic from /*schema*/outbox o where o.state = 'pending' order by o.topic limit 1)
-    union all
-    select (
-        select o.topic from /*schema*/outbox o where o.state = 'pending' and o.topic > t.topic order by o.topic limit 1
-    )
-    from topics t
-    where t.topic is not null
+    /*include:outbox/_topics*/
 ), reviewed as (
     (
         select o.topic from /*schema*/outbox o where o.state in ('dead', 'needs_review') order by o.topic limit 1

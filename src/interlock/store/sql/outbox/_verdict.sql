@@ -1,0 +1,8 @@
+-- What becomes of message m of road r if it is claimed now.
+case
+    when m.expires_at <= coalesce(:now::timestamptz, statement_timestamp()) then 'expired'
+    when m.crashed and m.crashes + 1 >= r.crash_limit then 'dead'
+    when m.claims > 0 and m.first_emitted_at + r.idempotency_window
+        <= coalesce(:now::timestamptz, statement_timestamp()) then 'needs_review'
+    else 'pending'
+end as verdict
