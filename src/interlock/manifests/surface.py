@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from interlock.manifests.put import put_manifest
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from interlock.trains.declare import DeclareChain, DeclareTrain
 
 
-class DeclaringApp:
+class DeclaringApp(ABC):
     """Declarations do no I/O, are checked at the call and refused once a server of the app has started."""
 
     declarations: Declarations
@@ -98,9 +99,8 @@ class DeclaringApp:
         return portal.call(self.aput_schedule, external_id, bound, when, parent=parent, dormant=dormant, **options)
 
     @property
-    def _app_name(self) -> str | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _app_name(self) -> str | None: ...
 
-    async def adatabase(self) -> Database:
-        """The database that the app writes to."""
-        raise NotImplementedError
+    @abstractmethod
+    async def adatabase(self) -> Database: ...

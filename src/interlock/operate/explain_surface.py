@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol
 
 from interlock.runtime.portal import portal
@@ -47,7 +48,7 @@ class Sections(Protocol):
     def outbox(self) -> OutboxSettings: ...
 
 
-class ExaminedApp:
+class ExaminedApp(ABC):
     """Nothing here needs a running server, and nothing waits for a lock."""
 
     settings: Sections
@@ -55,8 +56,8 @@ class ExaminedApp:
     locks: Locks
     timers: TimerRegistry
 
-    async def adatabase(self) -> Database:
-        raise NotImplementedError
+    @abstractmethod
+    async def adatabase(self) -> Database: ...
 
     async def aexplain(self, subject: str, *, long_transaction: timedelta | None = None) -> Explanation:
         """Why `execution:42`, `entry:42`, `timer:NAME`, `message:42` or a manifest does not go on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from interlock.trains.options import TrainOptions
 
 
-class OperatingApp:
+class OperatingApp(ABC):
     """Each call is one transaction; it answers what it changed, and a second call of the same changes nothing."""
 
     events: Bus
@@ -34,20 +35,20 @@ class OperatingApp:
     declarations: Declarations
 
     @property
-    def _app_name(self) -> str | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _app_name(self) -> str | None: ...
 
-    async def adatabase(self) -> Database:
-        raise NotImplementedError
+    @abstractmethod
+    async def adatabase(self) -> Database: ...
 
-    def default_policy(self) -> Policy:
-        raise NotImplementedError
+    @abstractmethod
+    def default_policy(self) -> Policy: ...
 
-    def _max_input_bytes(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def _max_input_bytes(self) -> int: ...
 
-    def train_options(self, train: str) -> TrainOptions | None:
-        raise NotImplementedError
+    @abstractmethod
+    def train_options(self, train: str) -> TrainOptions | None: ...
 
     @property
     def commands(self) -> Commands:

@@ -31,6 +31,9 @@ HOURLY, MINUTE = every(hours=1), timedelta(minutes=1)
 
 
 class App(DeclaringApp):
+    _app_name = None
+    adatabase = None  # declarations do no I/O
+
     def __init__(self, **settings) -> None:
         self.declarations = Declarations(Registry(), ManifestSettings(**settings), max_input_bytes=1000)
 
