@@ -38,6 +38,7 @@ InterlockError
 │   └── UnknownTimer
 ├── SchemaError                 the database is not ready for this code
 │   ├── SchemaAbsent
+│   │   └── TablesMissing
 │   ├── SchemaTooOld
 │   └── SchemaTooNew
 ├── DatabaseUnavailable
@@ -439,6 +440,19 @@ class SchemaError(InterlockError):
 class SchemaAbsent(SchemaError):
     def __str__(self) -> str:
         return f"the database has no schema {self.schema!r}; run: interlock schema apply"
+
+
+@dataclass(kw_only=True, eq=False)
+class TablesMissing(SchemaAbsent):
+    """The user's own connection leads to a database without our tables, or with those of an older version."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"the database of this connection lacks tables of the schema {self.schema!r} ({self.reason}); is it the"
+            " one that the app uses? If so, run: interlock schema apply"
+        )
 
 
 @dataclass(kw_only=True, eq=False)

@@ -34,7 +34,6 @@ from interlock.runtime.portal import portal
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
-from interlock.store.fault import is_undefined
 from interlock.store.notify import Notifier, channel_of
 from interlock.store.sql import Catalog
 from interlock.store.work_queue import WorkQueue
@@ -107,12 +106,7 @@ class WorkGateway:
     async def aenqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
         if conn is not None:
             adapter = adapt(conn)
-            try:
-                ids = await run(adapter, self._steps(orders, channel=channel_of(self._schema())))
-            except Exception as error:
-                if is_undefined(error):
-                    await self._explain(error)
-                raise
+            ids = await run(adapter, self._steps(orders, channel=channel_of(self._schema())))
             return self._handles(orders, ids, adapter)
         database = await self._database()
         # One statement is all or nothing by itself; keys may take several.
@@ -127,12 +121,7 @@ class WorkGateway:
         if conn is None:
             return portal.call(self.aenqueue, None, orders)
         adapter = adapt_blocking(conn)
-        try:
-            ids = run_blocking(adapter, self._steps(orders, channel=channel_of(self._schema())))
-        except Exception as error:
-            if is_undefined(error):
-                portal.call(self._explain, error)
-            raise
+        ids = run_blocking(adapter, self._steps(orders, channel=channel_of(self._schema())))
         return self._handles(orders, ids, adapter)
 
     async def aresult(self, handle: Handle[Any], timeout: float | None) -> str:  # noqa: ASYNC109  it bounds a wait for another process
@@ -159,10 +148,6 @@ class WorkGateway:
 
     def status(self, handle: Handle[Any]) -> str:
         return portal.call(self.astatus, handle)
-
-    async def _explain(self, error: Exception) -> None:
-        """A driver's own word for tables that are missing does not say what to run."""
-        await (await self._database()).explain(error)
 
     def _steps(self, orders: Sequence[Order], *, channel: str | None) -> Steps[list[int]]:
         running = current()

@@ -69,11 +69,6 @@ class Database:
         finally:
             await pool.release(conn)
 
-    async def explain(self, error: Exception) -> None:
-        """Raise the error that says what to run, if a statement failed for want of our tables."""
-        async with self.connection() as conn:
-            await self._explain(conn, error)
-
     async def _explain(self, conn: Connection, error: Exception) -> None:
         from interlock.store import migrate  # noqa: PLC0415  who has the tables does without
 

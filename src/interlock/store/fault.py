@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.errors import DatabaseUnavailable
+from interlock.errors import DatabaseUnavailable, TablesMissing
 
 _PASSING = ("08", "25", "40", "53", "55", "57", "58")
 """SQLSTATE classes: connection, transaction state, conflict, resources, locks, intervention, system."""
@@ -21,4 +21,4 @@ def is_passing(error: BaseException) -> bool:
 
 def is_undefined(error: BaseException) -> bool:
     """Whether a statement, of whichever driver, named a table, a column or a schema that is not there."""
-    return getattr(error, "sqlstate", None) in {"42P01", "42703", "3F000"}
+    return isinstance(error, TablesMissing) or getattr(error, "sqlstate", None) in {"42P01", "42703", "3F000"}

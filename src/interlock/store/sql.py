@@ -50,6 +50,7 @@ class Statement:
     parameters: tuple[str, ...]
     asyncpg: str
     psycopg: str
+    schema: str
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         if len(values) != len(self.parameters) or not all(name in values for name in self.parameters):
@@ -121,7 +122,7 @@ def compile_statement(name: str, text: str, schema: str) -> Statement:
         else:
             asyncpg.append(f"${parameters.setdefault(parameter, len(parameters) + 1)}")
             psycopg.append(f"%({parameter})s")
-    return Statement(name, tuple(parameters), "".join(asyncpg), "".join(psycopg))
+    return Statement(name, tuple(parameters), "".join(asyncpg), "".join(psycopg), schema)
 
 
 def put_schema(text: str, schema: str) -> str:

@@ -2,13 +2,17 @@
 
 An adapter never begins, commits or rolls back: what it writes shares the fate of the user's transaction. Work that
 takes several statements is written once, as a generator that yields calls and is sent their rows; `run` and
-`run_blocking` drive it on either kind of connection.
+`run_blocking` drive it on either kind of connection. A driver's own word for tables that are missing does not say what
+to run, and a failed transaction can no longer be asked for the version of the schema: ours says what can be known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from interlock.errors import TablesMissing
+from interlock.store.fault import is_undefined
 
 if TYPE_CHECKING:
     from interlock.store.sql import Statement
@@ -57,6 +61,10 @@ async def run(adapter: AsyncAdapter, steps: Steps[T]) -> T:
     except StopIteration as end:
         answer: T = end.value
         return answer
+    except Exception as error:
+        if is_undefined(error):
+            raise _tables_missing(call, error) from error
+        raise
     finally:
         steps.close()
 
@@ -70,5 +78,13 @@ def run_blocking(adapter: BlockingAdapter, steps: Steps[T]) -> T:
     except StopIteration as end:
         answer: T = end.value
         return answer
+    except Exception as error:
+        if is_undefined(error):
+            raise _tables_missing(call, error) from error
+        raise
     finally:
         steps.close()
+
+
+def _tables_missing(call: Call, error: Exception) -> TablesMissing:
+    return TablesMissing(schema=call.statement.schema, reason=str(error).partition("\n")[0])
