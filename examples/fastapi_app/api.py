@@ -1,9 +1,8 @@
 """The HTTP side. It only enqueues: run servers with `interlock -a orders:app run`, as many as you like.
 
-INTERLOCK_DSN names the database of both.
+INTERLOCK_DSN names the database of both; without it, both use the private one of this folder.
 """
 
-import os
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -18,7 +17,7 @@ except ImportError:
 @asynccontextmanager
 async def lifespan(api: FastAPI):
     """Be a client of Interlock for as long as the API runs, beside the API's own pool."""
-    async with app, asyncpg.create_pool(os.environ["INTERLOCK_DSN"]) as api.state.pool:
+    async with app, asyncpg.create_pool(app.dsn) as api.state.pool:
         await api.state.pool.execute(TABLE)
         yield
 

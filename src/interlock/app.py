@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from interlock.dispatch.gateway import WorkGateway
 from interlock.dispatch.surface import EnqueueingApp
-from interlock.errors import UnknownTrain
+from interlock.errors import NotOpen, UnknownTrain
 from interlock.locks.open import namespace_of, open_locks
 from interlock.manifests.declare import Declarations
 from interlock.manifests.surface import DeclaringApp
@@ -136,6 +136,18 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         if self._embedded is not None and self._pid == os.getpid():
             await asyncio.to_thread(self._embedded.stop)
         self._embedded = self._database = None
+
+    @property
+    def dsn(self) -> str:
+        """The address of the app's database, password included, for connections of your own.
+
+        An embedded database has one only while the app is open.
+        """
+        if self.settings.store.dsn is not None:
+            return self.settings.store.dsn
+        if self._database is None:
+            raise NotOpen
+        return self._database.dsn
 
     async def adatabase(self) -> Database:
         """The database, with the embedded server started if no other was named."""

@@ -25,6 +25,7 @@ InterlockError
 │   ├── SyncCallInEventLoop
 │   ├── NothingDeclares
 │   ├── NotInTrain
+│   ├── NotOpen
 │   └── ResourceNotOpen
 ├── NotFound                    what was named does not exist
 │   ├── UnknownTrain
@@ -345,6 +346,17 @@ class NothingDeclares(UsageError):
 class NotInTrain(UsageError):
     def __str__(self) -> str:
         return "no train runs here; current_execution() is for code that a worker runs, a plain call has no execution"
+
+
+@dataclass(kw_only=True, eq=False)
+class NotOpen(UsageError):
+    """The embedded database has an address only while somebody uses it."""
+
+    def __str__(self) -> str:
+        return (
+            "no database was named, and the embedded one has an address only while the app is open; ask for it inside"
+            " `async with app:`, `with app:` or `app.running()`"
+        )
 
 
 @dataclass(kw_only=True, eq=False)

@@ -43,7 +43,7 @@ def interlock_databases(pytestconfig: pytest.Config) -> Iterator[ScratchDatabase
 
 @pytest.fixture
 def interlock_app(pytestconfig: pytest.Config, interlock_databases: ScratchDatabases) -> Iterator[Interlock]:
-    """The app, on an empty database that has the schema; `interlock_app.settings.store.dsn` is its address."""
+    """The app, on an empty database that has the schema; `interlock_app.dsn` is its address."""
     from interlock.runtime.portal import portal  # noqa: PLC0415  see interlock_databases
 
     app, dsn = _chosen_app(pytestconfig), portal.call(interlock_databases.create)

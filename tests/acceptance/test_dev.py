@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import tempfile
@@ -71,6 +72,26 @@ def test_a_change_starts_it_anew_and_a_broken_file_is_waited_for(dev, tmp_path):
     saw(process, "third")
     process.signal(signal.SIGINT)
     assert process.wait_blocking(PATIENCE) == 0
+
+
+def test_the_password_of_its_database_stands_on_no_command_line(dev, home, tmp_path):
+    """Everybody on a machine can read the arguments of every process."""
+    write(tmp_path / "hello.py", FILE.format(word="first"))
+    process = dev()
+    saw(process, "first")
+    password = json.loads((home / "pg" / "state").read_bytes())["password"]
+    lines = b"".join(command_line(process) for process in Path("/proc").glob("[0-9]*"))
+    assert str(tmp_path / "hello.py").encode() in lines
+    assert password.encode() not in lines
+    process.signal(signal.SIGINT)
+    assert process.wait_blocking(PATIENCE) == 0
+
+
+def command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
 
 
 def test_a_file_without_an_app_says_so(dev, tmp_path):

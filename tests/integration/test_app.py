@@ -14,7 +14,7 @@ import pytest
 
 from interlock import Interlock
 from interlock.embedded.watchdog import live_postmaster
-from interlock.errors import DatabaseUnavailable, SchemaAbsent, SchemaTooOld
+from interlock.errors import DatabaseUnavailable, NotOpen, SchemaAbsent, SchemaTooOld
 from interlock.observe.events import EmbeddedStarted, SchemaApplied
 from interlock.store.migrate import code_version
 from tests.harness import run_folder
@@ -201,6 +201,22 @@ async def test_without_an_address_a_private_server_is_started_kept_and_stopped(e
     ended(embedded_folder)
     async with Interlock() as again:
         assert [(row.id, row.state) for row in await again.aservers(all=True)] == [(me, "gone")]
+
+
+async def test_the_address_of_a_private_server_can_be_asked_for_while_the_app_is_open(embedded_folder):
+    app, events = app_on(None)
+    with pytest.raises(NotOpen, match="inside `async with app:`"):
+        app.dsn  # noqa: B018  it is the asking that is refused
+    async with app:
+        dsn = app.dsn
+        assert fetch_value(dsn, HAS_SCHEMA)
+    assert (urlsplit(dsn).password or "") not in repr(events)
+    with pytest.raises(NotOpen):
+        app.dsn  # noqa: B018  see above
+
+
+def test_a_named_database_is_known_without_opening_it(migrated):
+    assert Interlock(migrated).dsn == migrated
 
 
 FORKS = """

@@ -56,7 +56,7 @@ def _database(dsn: str | None) -> Iterator[str]:
 
 class Dev:
     def __init__(self, file: Path, dsn: str, words: list[str]) -> None:
-        self._file, self._arguments = file, [str(file), dsn, *words]
+        self._file, self._dsn, self._arguments = file, dsn, [str(file), *words]
         self._over = threading.Event()
 
     def watch(self) -> None:
@@ -81,7 +81,8 @@ class Dev:
     def _start(self) -> subprocess.Popen[bytes]:
         # Compiled files are found by the second of a change, and two changes may fall into one.
         ours = {variable("shutdown_timeout"): SETTLES_WITHIN, "PYTHONDONTWRITEBYTECODE": "1"}
-        environment = ours | dict(os.environ)
+        # Not as an argument: everybody on the machine can read those, and it holds a password.
+        environment = ours | dict(os.environ) | {variable("dsn"): self._dsn}
         return tether.start("interlock.cli.dev_server", self._arguments, env=environment)
 
     def _say(self, text: str) -> None:

@@ -17,6 +17,7 @@ from interlock.cli.tether import end_with_the_parent
 from interlock.errors import AppNotFound, InterlockError
 from interlock.observe.logs import LogSubscriber, configure_logging
 from interlock.observe.redact import without_password
+from interlock.settings import variable
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -25,7 +26,7 @@ BROKEN = 3
 """The exit code that says: the file has to change before another start makes sense."""
 
 
-def main(file: str, dsn: str, *words: str) -> None:
+def main(file: str, *words: str) -> None:
     end_with_the_parent()
     configure_logging(sys.stdout, "DEBUG" if "debug" in words else "INFO", "json" if "json" in words else "human")
     try:
@@ -33,7 +34,7 @@ def main(file: str, dsn: str, *words: str) -> None:
     except BaseException as error:  # noqa: BLE001  whatever a file may raise, SystemExit included, is shown
         _show(error, Path(file))
         sys.exit(BROKEN)
-    app.settings = replace(app.settings, store=replace(app.settings.store, dsn=dsn))
+    app.settings = replace(app.settings, store=replace(app.settings.store, dsn=os.environ[variable("dsn")]))
     app.events.subscribe(LogSubscriber())
     try:
         supervisor = app.run()

@@ -17,6 +17,7 @@ _COMMANDS = {
     "demo": "Watch a small fleet work, lose a server and recover, on a database of its own.",
     "dev": "Run a file's app and start it anew whenever the file changes.",
     "doctor": "Find what is wrong with the database, the fleet and the settings.",
+    "dsn": "Print the address of the database, for psql and other tools.",
     "enqueue": "Queue a run of a train, with arguments typed by its schema.",
     "executions": "See what runs and ran, cancel it, and run it again.",
     "explain": "Say why something does not run, and what helps.",

@@ -50,7 +50,7 @@ class Database:
         self.settings = settings
         self.sql = Catalog(settings.schema)
         self.where = describe_address(dsn)
-        self._dsn = dsn
+        self.dsn = dsn
         self._pid = os.getpid()
         self._pools: dict[asyncio.AbstractEventLoop, asyncio.Future[asyncpg.Pool[Record]]] = {}
 
@@ -125,7 +125,7 @@ class Database:
         import asyncpg  # noqa: PLC0415  the driver loads on first use
 
         async with self._reachable():
-            return await asyncpg.connect(self._dsn, **self._options(f"interlock {purpose}"))
+            return await asyncpg.connect(self.dsn, **self._options(f"interlock {purpose}"))
 
     async def close(self) -> None:
         """Close the pool of the running event loop."""
@@ -168,7 +168,7 @@ class Database:
         async with self._reachable():
             # No smallest size: during an outage the driver would try to restore it, and log a traceback every time.
             return await asyncpg.create_pool(
-                self._dsn,
+                self.dsn,
                 min_size=0,
                 max_size=self.settings.pool_size,
                 reset=_as_it_is,
@@ -199,7 +199,7 @@ class Database:
             # The driver quotes the piece it could not read, which may be a piece of the password.
             raise DatabaseUnavailable(where=self.where, reason=UNREADABLE) from None
         except FileNotFoundError as error:
-            raise DatabaseUnavailable(where=self.where, reason=_missing_file(self._dsn, error)) from error
+            raise DatabaseUnavailable(where=self.where, reason=_missing_file(self.dsn, error)) from error
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
             raise DatabaseUnavailable(where=self.where, reason=reason) from error

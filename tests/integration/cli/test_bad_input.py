@@ -56,7 +56,7 @@ CHANGING = [
 ]
 WITHOUT_SCHEMA = [["schema", "status"], ["schema", "apply"], ["doctor"], ["run"]]
 """What also has an answer, or makes one, where the schema is missing."""
-WITHOUT_DATABASE = [["config"], ["schema", "sql"]]
+WITHOUT_DATABASE = [["config"], ["dsn"], ["schema", "sql"]]
 """What asks no database."""
 WITHOUT_APP = {"demo": "a world of its own", "dev": "a file, and its errors are shown until it is mended"}
 NEED_SCHEMA = READING + CHANGING

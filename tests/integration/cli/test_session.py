@@ -266,6 +266,7 @@ def deployed(console: Console, shop: str, dsn: str) -> None:
 def asked_about(console: Console, shop: str) -> None:
     """Settings, fleet and database; what a program reads of them."""
     assert console.json("config", "-a", shop)["name"] == {"value": "shop", "origin": "argument"}
+    assert console.json("dsn", "-a", shop)["embedded"] is False
     found = console.json("explain", "waits")
     assert (found["subject"], [one["code"] for one in found["blockers"]]) == ("waits", ["MANIFEST_DISABLED"])
     assert found["blockers"][0]["command"] == "interlock manifests enable waits"

@@ -41,7 +41,7 @@ class Running:
         await eventually(lambda: len(self.seen(ListenReady)) >= times, timeout, f"listening for the {times}. time")
 
     async def hears(self, detail: str) -> None:
-        conn = await asyncpg.connect(self.database._dsn, timeout=5)
+        conn = await asyncpg.connect(self.database.dsn, timeout=5)
         try:
             await notify_in(conn, self.database, [f"work:{detail}"])
         finally:
@@ -134,7 +134,7 @@ async def test_pooled_connections_that_stay_dead_do_not_keep_the_hub_from_coming
         await conn.fetchval("SELECT 1")
     await one.ready()
     proxy.half_open()
-    one.database._dsn = database
+    one.database.dsn = database
     await eventually(lambda: one.seen(ListenLost), 6)
     start = time.monotonic()
     await one.ready(2)
@@ -150,11 +150,11 @@ class BehindAPooler(Database):
     async def connect(self, purpose: str):
         if purpose != "listener":
             return await super().connect(purpose)
-        dsn, self._dsn = self._dsn, with_database(self._dsn, "postgres")
+        dsn, self.dsn = self.dsn, with_database(self.dsn, "postgres")
         try:
             return await super().connect(purpose)
         finally:
-            self._dsn = dsn
+            self.dsn = dsn
 
 
 async def test_where_notices_do_not_arrive_it_says_so_and_polls(opened, database, closing):

@@ -134,11 +134,11 @@ class BehindAPooler(Database):
     async def connect(self, purpose: str):
         if purpose != "listener":
             return await super().connect(purpose)
-        dsn, self._dsn = self._dsn, with_database(self._dsn, "postgres")
+        dsn, self.dsn = self.dsn, with_database(self.dsn, "postgres")
         try:
             return await super().connect(purpose)
         finally:
-            self._dsn = dsn
+            self.dsn = dsn
 
 
 @pytest.mark.parametrize(("cache", "expected"), [(None, ["notices", "prepared_statements"]), (0, ["notices"])])
