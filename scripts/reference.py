@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -101,17 +102,10 @@ def _errors() -> Iterator[str]:
         "| error | fields | exit code of the command line |",
         "|---|---|---|",
     )
-    for kind in _kinds(errors.InterlockError):
+    for name in re.findall(r"^[│├└─ ]*(\w+)", tree, re.MULTILINE):
+        kind = getattr(errors, name)
         names = ", ".join(f"`{each.name}`" for each in fields(kind)) or "-"
-        yield f"| `{kind.__name__}` | {names} | {kind.exit_code} |"
-
-
-def _kinds(kind: type[errors.InterlockError]) -> Iterator[type[errors.InterlockError]]:
-    """The tree in the order of its source."""
-    yield kind
-    children = [child for child in vars(errors).values() if isinstance(child, type) and kind in child.__bases__]
-    for child in children:
-        yield from _kinds(child)
+        yield f"| `{name}` | {names} | {kind.exit_code} |"
 
 
 def _commands() -> Iterator[str]:

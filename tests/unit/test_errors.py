@@ -37,13 +37,8 @@ def leaves() -> list[type[InterlockError]]:
 
 
 def sample(kind: type[InterlockError]) -> InterlockError:
-    return kind(
-        **{field.name: _value(field.name, get_type_hints(kind, _names())[field.name]) for field in fields(kind)}
-    )
-
-
-def _names() -> dict[str, Any]:
-    return vars(errors) | {"Sequence": Sequence}
+    hints = get_type_hints(kind)
+    return kind(**{field.name: _value(field.name, hints[field.name]) for field in fields(kind)})
 
 
 def _value(name: str, kind: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from interlock.errors import InvalidOption
@@ -36,6 +35,8 @@ def describe_server(
     slots: int = 0,
 ) -> ServerProfile:
     """The name is stable between restarts (by default the host's), the id is drawn when it registers."""
+    from importlib import metadata  # noqa: PLC0415  a tenth of the import of an app, and only servers need it
+
     host = socket.gethostname()
     return ServerProfile(
         name=settings.server_name or host,

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
+from interlock.fields import WithFields
 from interlock.observe.redact import without_password
 
-E = TypeVar("E")
 
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def event(kind: type[E]) -> type[E]:
-    """Declare a kind of event: a frozen dataclass without what `Event` does for all, which would cost import time."""
-    return dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
-
-
-@event
-class Event:
+@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
+class Event(WithFields):
     """Something that happened. `text` is its sentence, with the fields in braces."""
 
     subject: ClassVar[str] = "event"
     level: ClassVar[int] = logging.INFO
     text: ClassVar[str] = ""
+    _is_frozen: ClassVar[bool] = True
 
     def severity(self) -> int:
         """The log level of this very event; most events have that of their class."""
@@ -43,15 +37,17 @@ class Event:
     def __hash__(self) -> int:
         return hash((type(self), *vars(self).values()))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def about(self) -> dict[str, Any]:
         """Those of execution_id, train, manifest and attempt that this event is about."""
         return {}
 
 
-@event
 class RepeatedFailure(Event):
     """A failure that may come back every second; `consecutive` counts its kind since the last success."""
 
@@ -60,7 +56,6 @@ class RepeatedFailure(Event):
     consecutive: int = 1
 
 
-@event
 class ExecutionEvent(Event):
     """Something that happened to one execution."""
 

@@ -6,17 +6,15 @@ import logging
 from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.events.base import Event, RepeatedFailure
 
 
-@event
 class LockEvent(Event):
     subject: ClassVar[str] = "locks"
     level: ClassVar[int] = logging.DEBUG
     name: str
 
 
-@event
 class SlotAcquired(LockEvent):
     """`waited` counts from the first try, `took` is the answer time of the lock service."""
 
@@ -28,7 +26,6 @@ class SlotAcquired(LockEvent):
     took: timedelta
 
 
-@event
 class SlotRefused(LockEvent):
     """Every slot is taken; `holders` compete with us."""
 
@@ -38,14 +35,12 @@ class SlotRefused(LockEvent):
     took: timedelta
 
 
-@event
 class SlotReleased(LockEvent):
     text: ClassVar[str] = "slot {slot} of {name} released after {held_for}"
     slot: int
     held_for: timedelta
 
 
-@event
 class SlotExpired(LockEvent):
     """A former holder neither released nor renewed: it crashed, hung or lost the lock service."""
 
@@ -55,7 +50,6 @@ class SlotExpired(LockEvent):
     owner: str
 
 
-@event
 class SlotLost(LockEvent):
     level: ClassVar[int] = logging.ERROR
     text: ClassVar[str] = "the lease on slot {slot} of {name} (fence {fence}) is lost after {held_for}: {reason}"
@@ -65,7 +59,6 @@ class SlotLost(LockEvent):
     reason: str
 
 
-@event
 class SlotHeldLong(LockEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "slot {slot} of {name} is held longer than expected: {held_for}"
@@ -73,7 +66,6 @@ class SlotHeldLong(LockEvent):
     held_for: timedelta
 
 
-@event
 class SlotForceReleased(LockEvent):
     """An operator's act; the audit keeps it too."""
 
@@ -85,7 +77,6 @@ class SlotForceReleased(LockEvent):
     actor: str
 
 
-@event
 class SlotsDisagree(LockEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "{owner} counts {slots} slots of {name}, {other} counts {theirs}; the smaller number binds"
@@ -95,7 +86,6 @@ class SlotsDisagree(LockEvent):
     theirs: int
 
 
-@event
 class SlotRenewalFailed(RepeatedFailure):
     subject: ClassVar[str] = "locks"
     text: ClassVar[str] = "{leases} leases could not be renewed (the first is lost in {remaining}): {error}"

@@ -6,10 +6,9 @@ import logging
 from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.events.base import Event, RepeatedFailure
 
 
-@event
 class LoopFailed(RepeatedFailure):
     subject: ClassVar[str] = "loop"
     text: ClassVar[str] = "loop {loop} failed (time {consecutive}), next try in {retry_in}: {error}"
@@ -17,7 +16,6 @@ class LoopFailed(RepeatedFailure):
     retry_in: timedelta
 
 
-@event
 class LoopRecovered(Event):
     subject: ClassVar[str] = "loop"
     text: ClassVar[str] = "loop {loop} works again after {failures} failures in {after}"
@@ -26,12 +24,10 @@ class LoopRecovered(Event):
     after: timedelta
 
 
-@event
 class SupervisorEvent(Event):
     subject: ClassVar[str] = "supervisor"
 
 
-@event
 class ComponentFailed(SupervisorEvent):
     """A component ended although nobody asked it to, or failed while it was asked to end."""
 
@@ -41,7 +37,6 @@ class ComponentFailed(SupervisorEvent):
     error: BaseException
 
 
-@event
 class ComponentAbandoned(SupervisorEvent):
     """A component did not end even though it was cancelled; the process goes on without it."""
 
@@ -50,14 +45,12 @@ class ComponentAbandoned(SupervisorEvent):
     component: str
 
 
-@event
 class Draining(SupervisorEvent):
     text: ClassVar[str] = "stopping: waiting up to {timeout} for {jobs} running jobs"
     jobs: int
     timeout: timedelta
 
 
-@event
 class Stopped(SupervisorEvent):
     text: ClassVar[str] = "stopped in {took}"
     took: timedelta

@@ -6,10 +6,9 @@ import logging
 from datetime import datetime, timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import Any, ClassVar
 
-from interlock.observe.events.base import Event, ExecutionEvent, event
+from interlock.observe.events.base import Event, ExecutionEvent
 
 
-@event
 class ManifestsTicked(Event):
     subject: ClassVar[str] = "manifests"
     level: ClassVar[int] = logging.DEBUG
@@ -24,7 +23,6 @@ class ManifestsTicked(Event):
     took: timedelta
 
 
-@event
 class ManifestsLed(Event):
     """The lead is with this server, and its cycle begins."""
 
@@ -33,7 +31,6 @@ class ManifestsLed(Event):
     text: ClassVar[str] = "this server runs the cycle"
 
 
-@event
 class ManifestsSkippedCycle(Event):
     """Another server runs this cycle."""
 
@@ -42,7 +39,6 @@ class ManifestsSkippedCycle(Event):
     text: ClassVar[str] = "another server runs this cycle"
 
 
-@event
 class ManifestEvent(Event):
     subject: ClassVar[str] = "manifests"
     external_id: str
@@ -51,21 +47,18 @@ class ManifestEvent(Event):
         return {"manifest": self.external_id}
 
 
-@event
 class ManifestQueued(ManifestEvent):
     text: ClassVar[str] = "manifest {external_id} queued ({kind}, {fire_key})"
     kind: str
     fire_key: str | None
 
 
-@event
 class ManifestSkipped(ManifestEvent):
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = "manifest {external_id} is due and not queued: {reason}"
     reason: str
 
 
-@event
 class ManifestDeferred(ManifestEvent):
     """Due, but beyond what one cycle queues; the next cycle follows at once."""
 
@@ -73,7 +66,6 @@ class ManifestDeferred(ManifestEvent):
     text: ClassVar[str] = "manifest {external_id} waits for the next cycle"
 
 
-@event
 class ManifestWriteFailed(ManifestEvent):
     level: ClassVar[int] = logging.ERROR
     text: ClassVar[str] = "manifest {external_id} could not be queued and is set aside for {retry_in}: {error}"
@@ -81,7 +73,6 @@ class ManifestWriteFailed(ManifestEvent):
     retry_in: timedelta
 
 
-@event
 class MisfireSkipped(ManifestEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = (
@@ -90,7 +81,6 @@ class MisfireSkipped(ManifestEvent):
     planned_at: datetime
 
 
-@event
 class DeadLettered(ExecutionEvent):
     subject: ClassVar[str] = "manifests"
     level: ClassVar[int] = logging.ERROR
@@ -99,7 +89,6 @@ class DeadLettered(ExecutionEvent):
     dead_letter_id: int | None = None
 
 
-@event
 class TimeoutRequested(ExecutionEvent):
     subject: ClassVar[str] = "manifests"
     level: ClassVar[int] = logging.WARNING
@@ -107,7 +96,6 @@ class TimeoutRequested(ExecutionEvent):
     timeout: timedelta
 
 
-@event
 class StaleReaped(ExecutionEvent):
     subject: ClassVar[str] = "manifests"
     level: ClassVar[int] = logging.WARNING
@@ -115,7 +103,6 @@ class StaleReaped(ExecutionEvent):
     state: str
 
 
-@event
 class MarkersRepaired(Event):
     """In a healthy system there is nothing to repair."""
 
@@ -125,7 +112,6 @@ class MarkersRepaired(Event):
     count: int
 
 
-@event
 class ManifestsSeeded(Event):
     subject: ClassVar[str] = "manifests"
     text: ClassVar[str] = (
@@ -137,6 +123,5 @@ class ManifestsSeeded(Event):
     pruned: int
 
 
-@event
 class ManifestPruned(ManifestEvent):
     text: ClassVar[str] = "manifest {external_id} is declared by no server any more; removed"

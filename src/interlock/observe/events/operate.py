@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, event
+from interlock.observe.events.base import Event
 
 
-@event
 class Acted(Event):
     """A command changed something; the audit holds what exactly. Of several targets it names the first."""
 

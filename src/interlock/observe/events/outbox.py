@@ -6,29 +6,25 @@ import logging
 from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.events.base import Event, RepeatedFailure
 
 
-@event
 class OutboxEvent(Event):
     subject: ClassVar[str] = "outbox"
     level: ClassVar[int] = logging.DEBUG
 
 
-@event
 class MessageEvent(OutboxEvent):
     message_id: str
     topic: str
 
 
-@event
 class MessagesClaimed(OutboxEvent):
     text: ClassVar[str] = "{count} messages claimed in {took}"
     count: int
     took: timedelta
 
 
-@event
 class MessageDelivered(MessageEvent):
     text: ClassVar[str] = "message {message_id} of {topic} delivered in {took}"
     took: timedelta
@@ -36,7 +32,6 @@ class MessageDelivered(MessageEvent):
     redelivery: bool = False
 
 
-@event
 class MessageRetried(MessageEvent):
     """Not delivered; `outcome` is `retry`, which uses up an attempt, or `snooze`, which does not."""
 
@@ -51,7 +46,6 @@ class MessageRetried(MessageEvent):
         return logging.DEBUG if self.outcome == "snooze" else self.level
 
 
-@event
 class MessageEnded(MessageEvent):
     """It will not be delivered unless a person decides so: `dead`, `needs_review` or `expired`."""
 
@@ -65,7 +59,6 @@ class MessageEnded(MessageEvent):
         return logging.WARNING if self.state == "expired" else self.level
 
 
-@event
 class MessageSettleRefused(MessageEvent):
     """What this worker wanted to write about a message was too late; `answer` is stale, terminal or missing."""
 
@@ -76,14 +69,12 @@ class MessageSettleRefused(MessageEvent):
     record_id: str | None = None
 
 
-@event
 class MessagesReleased(OutboxEvent):
     text: ClassVar[str] = "{count} messages given back before they were emitted: {reason}"
     count: int
     reason: str
 
 
-@event
 class MessagesRedriven(OutboxEvent):
     """The audit of an operator's act."""
 
@@ -94,7 +85,6 @@ class MessagesRedriven(OutboxEvent):
     out_of_order: int
 
 
-@event
 class TopicParked(OutboxEvent):
     """The audit of an operator's act."""
 
@@ -107,7 +97,6 @@ class TopicParked(OutboxEvent):
         return "topic {topic} was parked by {actor}" if self.parked else "topic {topic} was unparked by {actor}"
 
 
-@event
 class TopicBreakerChanged(OutboxEvent):
     """Open: nothing of the topic is claimed until a probe; closed: its messages flow again."""
 
@@ -122,7 +111,6 @@ class TopicBreakerChanged(OutboxEvent):
         return "topic {topic} fails again and again; the next probe comes in {pause}"
 
 
-@event
 class LanesChanged(OutboxEvent):
     level: ClassVar[int] = logging.INFO
     text: ClassVar[str] = "this worker holds {held} of {lanes} lanes, {draining} of them on their way to others"
@@ -131,7 +119,6 @@ class LanesChanged(OutboxEvent):
     draining: int
 
 
-@event
 class LanesDisagree(OutboxEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = (
@@ -142,7 +129,6 @@ class LanesDisagree(OutboxEvent):
     theirs: int
 
 
-@event
 class OutboxFinding(OutboxEvent):
     """A check of the outbox found what it had not found the time before; `interlock outbox doctor` says it again."""
 
@@ -154,7 +140,6 @@ class OutboxFinding(OutboxEvent):
     advice: str
 
 
-@event
 class SettlingFailed(RepeatedFailure):
     subject: ClassVar[str] = "outbox"
     text: ClassVar[str] = "{waiting} outcomes of messages could not be written: {error}"

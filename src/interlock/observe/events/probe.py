@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, event
+from interlock.observe.events.base import Event
 
 
-@event
 class ProbesListening(Event):
     subject: ClassVar[str] = "probes"
     text: ClassVar[str] = "probes answer at http://{host}:{port}/live, /ready and /startup"

@@ -7,32 +7,27 @@ from datetime import timedelta  # noqa: TC003  the fields of an event can be res
 from typing import ClassVar
 from uuid import UUID  # noqa: TC003  see above
 
-from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.events.base import Event, RepeatedFailure
 
 
-@event
 class ServerEvent(Event):
     subject: ClassVar[str] = "server"
     server: UUID
     name: str
 
 
-@event
 class ServerRegistered(ServerEvent):
     text: ClassVar[str] = "server {name} ({server}) registered"
 
 
-@event
 class ServerDraining(ServerEvent):
     text: ClassVar[str] = "server {name} ({server}) takes no new work"
 
 
-@event
 class ServerGone(ServerEvent):
     text: ClassVar[str] = "server {name} ({server}) left"
 
 
-@event
 class ServerLost(ServerEvent):
     """A server stopped renewing its lease, and `by` found out."""
 
@@ -41,7 +36,6 @@ class ServerLost(ServerEvent):
     by: UUID
 
 
-@event
 class LeaseRenewalFailed(RepeatedFailure):
     subject: ClassVar[str] = "server"
     text: ClassVar[str] = "server {name} could not renew its lease ({remaining} left): {error}"
@@ -50,7 +44,6 @@ class LeaseRenewalFailed(RepeatedFailure):
     remaining: timedelta
 
 
-@event
 class LeaseLostByServer(ServerEvent):
     """A server finds itself marked lost: its jobs belong to others now."""
 

@@ -6,16 +6,14 @@ import logging
 from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, RepeatedFailure, event
+from interlock.observe.events.base import Event, RepeatedFailure
 from interlock.observe.redact import without_password
 
 
-@event
 class StoreEvent(Event):
     subject: ClassVar[str] = "store"
 
 
-@event
 class DatabaseLost(RepeatedFailure):
     subject: ClassVar[str] = "store"
     text: ClassVar[str] = "database at {where} lost: {error}"
@@ -25,7 +23,6 @@ class DatabaseLost(RepeatedFailure):
         object.__setattr__(self, "where", without_password(self.where))
 
 
-@event
 class DatabaseBack(StoreEvent):
     text: ClassVar[str] = "database at {where} is back after {after}"
     where: str
@@ -35,26 +32,22 @@ class DatabaseBack(StoreEvent):
         object.__setattr__(self, "where", without_password(self.where))
 
 
-@event
 class ListenReady(StoreEvent):
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = "listening for wake-ups"
 
 
-@event
 class ListenLost(RepeatedFailure):
     subject: ClassVar[str] = "store"
     text: ClassVar[str] = "wake-ups are lost, polling goes on: {error}"
 
 
-@event
 class PollingFallback(StoreEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "wake-ups are not available, polling alone: {reason}"
     reason: str
 
 
-@event
 class NoticeFailed(StoreEvent):
     """A wake-up could not be sent; polling finds the row all the same."""
 
@@ -63,7 +56,6 @@ class NoticeFailed(StoreEvent):
     error: str
 
 
-@event
 class SchemaApplied(StoreEvent):
     text: ClassVar[str] = "schema {schema} brought from version {from_version} to {to_version}"
     schema: str
@@ -71,7 +63,6 @@ class SchemaApplied(StoreEvent):
     to_version: int
 
 
-@event
 class EmbeddedStarted(Event):
     subject: ClassVar[str] = "embedded"
     text: ClassVar[str] = "embedded PostgreSQL in {folder} started on port {port} in {took}"
@@ -80,7 +71,6 @@ class EmbeddedStarted(Event):
     took: timedelta
 
 
-@event
 class EmbeddedAdopted(Event):
     """Another process of this machine had started it already."""
 

@@ -6,16 +6,14 @@ import logging
 from datetime import timedelta  # noqa: TC003  the fields of an event can be resolved at run time
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, event
+from interlock.observe.events.base import Event
 
 
-@event
 class TimerEvent(Event):
     subject: ClassVar[str] = "timers"
     timer: str
 
 
-@event
 class TimerStarted(TimerEvent):
     """`slot` is None where no slot was needed or none could be had."""
 
@@ -26,7 +24,6 @@ class TimerStarted(TimerEvent):
         return "timer {timer} runs " + ("without a slot" if self.slot is None else "in slot {slot}") + " on {host}"
 
 
-@event
 class TimerEnded(TimerEvent):
     """The outcome is `succeeded`, `failed`, `overran`, `lost` (its slot) or `cancelled` (by a shutdown)."""
 
@@ -41,7 +38,6 @@ class TimerEnded(TimerEvent):
         return "timer {timer} {outcome} in {took}" + (": {error}" if self.error is not None else "")
 
 
-@event
 class TimerRetried(TimerEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "timer {timer} failed and is tried again in {retry_in}, in the same slot: {error}"
@@ -49,14 +45,12 @@ class TimerRetried(TimerEvent):
     retry_in: timedelta
 
 
-@event
 class TimerSkipped(TimerEvent):
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = "timer {timer} skipped: {reason}"
     reason: str
 
 
-@event
 class TimerSaturated(TimerEvent):
     """Said once, until the timer gets a slot again."""
 
@@ -65,7 +59,6 @@ class TimerSaturated(TimerEvent):
     max_concurrency: int
 
 
-@event
 class TimerOverran(TimerEvent):
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "timer {timer} runs longer than its {max_run_time}"
@@ -73,7 +66,6 @@ class TimerOverran(TimerEvent):
     cancelled: bool
 
 
-@event
 class TimerLockDown(TimerEvent):
     """Said once per change: the timer cannot get slots because the lock service fails."""
 
@@ -85,12 +77,10 @@ class TimerLockDown(TimerEvent):
     error: BaseException
 
 
-@event
 class TimerLockBack(TimerEvent):
     text: ClassVar[str] = "timer {timer} gets slots again"
 
 
-@event
 class BreakerChanged(Event):
     """Whether timers still ask the lock service: closed, open (they do not) or half_open (one tries)."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from typing import ClassVar
 
-from interlock.observe.events.base import Event, event
+from interlock.observe.events.base import Event
 
 
-@event
 class HistoryForgotten(Event):
     """A batch of old rows was deleted. Orphaned jobs are a warning: in a healthy system there are none."""
 

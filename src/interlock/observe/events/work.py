@@ -7,10 +7,9 @@ from datetime import timedelta  # noqa: TC003  the fields of an event can be res
 from typing import Any, ClassVar
 from uuid import UUID  # noqa: TC003  see above
 
-from interlock.observe.events.base import Event, ExecutionEvent, event
+from interlock.observe.events.base import Event, ExecutionEvent
 
 
-@event
 class WorkEnqueued(Event):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.DEBUG
@@ -24,7 +23,6 @@ class WorkEnqueued(Event):
         return {"train": self.train, "manifest": self.manifest}
 
 
-@event
 class WorkDispatched(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.DEBUG
@@ -32,7 +30,6 @@ class WorkDispatched(ExecutionEvent):
     entry_id: int
 
 
-@event
 class DispatchTicked(Event):
     """What one cycle of the dispatcher did; lost claims are entries that another dispatcher held."""
 
@@ -45,7 +42,6 @@ class DispatchTicked(Event):
     took: timedelta
 
 
-@event
 class EntryRefused(Event):
     """An entry that could not be dispatched; it failed alone."""
 
@@ -60,7 +56,6 @@ class EntryRefused(Event):
         return {"train": self.train}
 
 
-@event
 class SubmitFailed(ExecutionEvent):
     """A submitter did not take the work; no failure of the train."""
 
@@ -77,21 +72,18 @@ class SubmitFailed(ExecutionEvent):
         return "submitter {submitter} did not take execution {execution_id} of {train}: {error}; " + follows
 
 
-@event
 class WorkClaimed(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = "execution {execution_id} of {train} claimed"
 
 
-@event
 class ExecutionStarted(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.DEBUG
     text: ClassVar[str] = "execution {execution_id} of {train} started"
 
 
-@event
 class ExecutionSettled(ExecutionEvent):
     """The end of one attempt; a failed one says why and, if it is tried again, when."""
 
@@ -110,7 +102,6 @@ class ExecutionSettled(ExecutionEvent):
         return "execution {execution_id} of {train} {outcome} in {took}" + cause + retry
 
 
-@event
 class ExecutionRecovered(ExecutionEvent):
     """Its server was lost; the work is queued again in its old place."""
 
@@ -120,7 +111,6 @@ class ExecutionRecovered(ExecutionEvent):
     server: UUID
 
 
-@event
 class SettleRefused(ExecutionEvent):
     """The worker no longer owned the execution, so its outcome was not written."""
 
@@ -132,7 +122,6 @@ class SettleRefused(ExecutionEvent):
     outcome: str
 
 
-@event
 class SettleFailed(ExecutionEvent):
     """Its outcome could not be written at all; its timeout or the end of its server will close it."""
 
@@ -142,7 +131,6 @@ class SettleFailed(ExecutionEvent):
     error: BaseException
 
 
-@event
 class HookFailed(ExecutionEvent):
     """A function that was to hear of the end raised; the end itself is written."""
 
@@ -154,7 +142,6 @@ class HookFailed(ExecutionEvent):
     error: BaseException
 
 
-@event
 class ExecutionReleased(ExecutionEvent):
     """Handed back at shutdown, with the same attempt."""
 
@@ -162,7 +149,6 @@ class ExecutionReleased(ExecutionEvent):
     text: ClassVar[str] = "execution {execution_id} of {train} handed back: its server shuts down"
 
 
-@event
 class ActivationSkipped(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.WARNING
@@ -170,7 +156,6 @@ class ActivationSkipped(ExecutionEvent):
     child: str
 
 
-@event
 class CancelRequested(Event):
     """A person asked for work to stop."""
 
@@ -184,7 +169,6 @@ class CancelRequested(Event):
     asked: int
 
 
-@event
 class DeadLetterResolved(Event):
     subject: ClassVar[str] = "work"
     text: ClassVar[str] = "dead letter {dead_letter_id} {state} by {actor}"
