@@ -233,7 +233,7 @@ def _vary(
     """The plan with its delay drawn: short of the following occurrence, and none if it would lead into an exclusion."""
     if not variance:
         return Plan(nominal)
-    following = next_occurrence(schedule, nominal, nominal)
+    following = None if isinstance(schedule, Once) else next_occurrence(schedule, nominal, nominal)
     longest = variance if following is None else min(variance, following - nominal - TICK)
     offset = longest * random()
     return Plan(nominal) if is_excluded(exclusions, tz, nominal + offset) else Plan(nominal, offset)

@@ -111,6 +111,11 @@ def test_a_week_long_exclusion_is_jumped_over_not_walked_through(monkeypatch):
     assert len(asked) == 4
 
 
+def test_a_single_run_may_be_delayed_by_the_whole_variance_however_soon_it_is_planned():
+    plan = first(once(after=timedelta(seconds=1)), variance=timedelta(minutes=10), random=lambda: 0.5)
+    assert plan == Plan(NOON + timedelta(seconds=1), timedelta(minutes=5))
+
+
 def test_the_offset_only_delays_and_stays_within_the_variance():
     for drawn in (0.0, 0.25, 0.999999, 1.0):
         plan = first(cron("0 * * * *"), variance=timedelta(minutes=10), random=lambda drawn=drawn: drawn)
