@@ -169,16 +169,18 @@ def test_it_keeps_its_folder_on_request(demo, home):
 
 def test_the_best_of_five_imports_takes_less_than_150_ms():
     runs = _five_times("began = time.perf_counter(); import interlock; print(time.perf_counter() - began)")
-    assert min(runs) < 0.150, runs
+    assert min(runs) < [0.150], runs
 
 
-def test_importing_the_app_costs_little_beside_asyncio_itself():
-    """Compared inside one process, because the machine is shared: eight times is about 200 ms on a slow one."""
-    runs = _five_times(
-        "a = time.process_time(); import asyncio; b = time.process_time(); from interlock import Interlock;"
-        " print((time.process_time() - b) / (b - a))"
-    )
-    assert min(runs) < 8, runs
+def test_importing_the_app_costs_less_than_four_times_asyncio_itself(tmp_path, monkeypatch):
+    """The best of both in turns, because the machine is shared, and compiled, as they are where they are installed."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    clock = "time.process_time()"
+    script = f"a = {clock}; import asyncio; b = {clock}; from interlock import Interlock; print(b - a, {clock} - b)"
+    runs = _five_times(script) + _five_times(script)
+    of_asyncio, of_the_app = (min(times) for times in zip(*runs, strict=True))
+    assert of_the_app < 4 * of_asyncio, runs
 
 
 def test_the_app_does_not_load_what_only_some_need():
@@ -188,6 +190,8 @@ def test_the_app_does_not_load_what_only_some_need():
     assert costly & set(done.stdout.split()) == set()
 
 
-def _five_times(script: str) -> list[float]:
+def _five_times(script: str) -> list[list[float]]:
+    """What the script printed, a new process each time."""
     command = [sys.executable, "-c", f"import time; {script}"]
-    return [float(subprocess.run(command, check=True, capture_output=True, timeout=30).stdout) for _ in range(5)]
+    runs = [subprocess.run(command, check=True, capture_output=True, timeout=30).stdout for _ in range(5)]
+    return [[float(word) for word in run.split()] for run in runs]
