@@ -178,7 +178,7 @@ class World:
         rows = await self.conn.fetch("SELECT state, count(*) FROM interlock.outbox GROUP BY 1")
         return dict(map(tuple, rows))
 
-    async def all_ended(self, timeout: float = 60) -> dict[str, int]:  # noqa: ASYNC109  named by what is awaited
+    async def all_ended(self, timeout: float = 120) -> dict[str, int]:  # noqa: ASYNC109  named by what is awaited
         async def ended() -> dict[str, int] | None:
             states = await self.states()
             return None if "pending" in states else states

@@ -170,10 +170,10 @@ async def test_a_full_group_with_a_long_backlog_above_lets_the_others_run_at_onc
                 running = "SELECT count(*) FROM interlock.execution WHERE state = 'in_progress'"
                 return await conn.fetchval(running) == GROUP_CAPS[0]
 
-            await eventually(is_full, 30, "a full group")
+            await eventually(is_full, 60, "a full group")
             others = await app.aenqueue_many([app.wide.bind(1) for _ in range(5)])
             for other in others:
-                await other.aresult(timeout=5)
+                await other.aresult(timeout=60)
         waiting = "SELECT count(*) FROM interlock.work_queue WHERE state = 'queued' AND train = 'narrow'"
         assert await conn.fetchval(waiting) == backlog
     finally:

@@ -20,6 +20,7 @@ from tests.harness.valkey import ask
 from tests.harness.waiting import eventually
 
 TTL = timedelta(seconds=2)
+SAVED = timedelta(seconds=6)  # for leases that must live: a busy machine may keep their keeper waiting
 
 
 class Watched:
@@ -34,16 +35,16 @@ class Watched:
 
     async def failed_renewal(self) -> None:
         before = self.said(SlotRenewalFailed)
-        await eventually(lambda: self.said(SlotRenewalFailed) > before, 10, "a renewal that fails")
+        await eventually(lambda: self.said(SlotRenewalFailed) > before, 60, "a renewal that fails")
 
     async def renewed(self, lease) -> None:
         """A full lease was granted after this call began."""
-        await eventually(lambda: lease.remaining() > TTL * 0.9, 10, "a renewal")
+        await eventually(lambda: lease.remaining() > lease.ttl * 0.9, what="a renewal")
 
     async def renewed_once(self, lease) -> None:
         """The keeper has spoken with the service."""
         answered = lease._answered
-        await eventually(lambda: lease._answered > answered, 10, "the first renewal")
+        await eventually(lambda: lease._answered > answered, 60, "the first renewal")
 
     async def lost(self) -> int:
         """Hold until the lease is lost; answers the fence."""
@@ -67,7 +68,7 @@ async def next_fence(locks) -> int:
         except LockServiceUnavailable:
             return None
 
-    lease = await eventually(taken, 20, "a slot")
+    lease = await eventually(taken, 60, "a slot")
     await lease.arelease()
     return lease.fence
 
@@ -132,9 +133,9 @@ def go_on(pid: int) -> None:
 
 
 async def test_a_pause_of_redis_shorter_than_the_lease_loses_nothing(redis, own_valkey):
-    async with redis.locks.hold("x", ttl=TTL) as lease:
-        ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 500)} ALL")
-        await eventually(lambda: lease.remaining() < TTL * 0.6, 10, "a renewal that is late")
+    async with redis.locks.hold("x", ttl=SAVED) as lease:
+        ask(own_valkey.port, f"CLIENT PAUSE {round(SAVED.total_seconds() * 500)} ALL")
+        await eventually(lambda: lease.remaining() < SAVED * 0.6, what="a renewal that is late")
         await redis.renewed(lease)
     assert redis.said(SlotLost) == 0
 
@@ -142,13 +143,13 @@ async def test_a_pause_of_redis_shorter_than_the_lease_loses_nothing(redis, own_
 async def test_control_without_renewals_a_short_pause_of_redis_loses_the_lease(redis, own_valkey, unkept):
     lease = await redis.locks.atry_hold("x", ttl=TTL, on_lost="mark")
     ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 500)} ALL")
-    await eventually(lambda: lease.lost, 10, "the loss")
+    await eventually(lambda: lease.lost, 60, "the loss")
     await lease.arelease()
 
 
 async def test_a_pause_of_redis_longer_than_the_lease_loses_it(redis, own_valkey):
     holding = asyncio.create_task(redis.lost())
-    await eventually(lambda: redis.events, 10, "the hold")
+    await eventually(lambda: redis.events, 60, "the hold")
     ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 2000)} ALL")
     fence = await holding
     assert redis.said(SlotLost) == 1
@@ -160,12 +161,12 @@ async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_its_le
 ):
     async with redis.locks.hold("x", ttl=TTL, on_lost="mark") as lease:
         ask(own_valkey.port, f"CLIENT PAUSE {round(TTL.total_seconds() * 2000)} ALL")
-        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        await eventually(lambda: lease.held_for > TTL * 1.2, 60, "the end of the lease")
         lease.ensure()
 
 
 async def test_a_redis_stopped_for_less_than_the_lease_loses_nothing(redis, own_valkey):
-    async with redis.locks.hold("x", ttl=TTL) as lease:
+    async with redis.locks.hold("x", ttl=SAVED) as lease:
         stand_still(own_valkey.pid)
         try:
             await redis.failed_renewal()
@@ -184,7 +185,7 @@ async def test_control_a_keeper_that_gives_up_at_the_first_failure_loses_a_lease
         await redis.failed_renewal()
     finally:
         go_on(own_valkey.pid)
-    await eventually(lambda: redis.said(SlotLost), 10, "the loss")
+    await eventually(lambda: redis.said(SlotLost), 60, "the loss")
     assert lease.lost
     await lease.arelease()
 
@@ -195,7 +196,7 @@ async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_le
     lease = await redis.locks.atry_hold("x", ttl=TTL, on_lost="mark")
     stand_still(own_valkey.pid)
     try:
-        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        await eventually(lambda: lease.held_for > TTL * 1.2, 60, "the end of the lease")
         lease.ensure()
     finally:
         go_on(own_valkey.pid)
@@ -204,7 +205,7 @@ async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_le
 
 async def test_a_redis_stopped_for_longer_than_the_lease_loses_it(redis, own_valkey):
     holding = asyncio.create_task(redis.lost())
-    await eventually(lambda: redis.events, 10, "the hold")
+    await eventually(lambda: redis.events, 60, "the hold")
     stand_still(own_valkey.pid)
     try:
         fence = await holding
@@ -215,7 +216,7 @@ async def test_a_redis_stopped_for_longer_than_the_lease_loses_it(redis, own_val
 
 async def test_flushall_loses_the_lease_at_its_next_renewal_and_fences_go_on_growing(redis, own_valkey):
     holding = asyncio.create_task(redis.lost())
-    await eventually(lambda: redis.events, 10, "the hold")
+    await eventually(lambda: redis.events, 60, "the hold")
     ask(own_valkey.port, "FLUSHALL")
     fence = await holding
     assert "does not know it" in next(event for event in redis.events if isinstance(event, SlotLost)).reason
@@ -226,7 +227,7 @@ async def test_a_redis_that_restarts_and_has_forgotten_everything_loses_the_leas
     redis, own_valkey
 ):
     holding = asyncio.create_task(redis.lost())
-    await eventually(lambda: redis.events, 10, "the hold")
+    await eventually(lambda: redis.events, 60, "the hold")
     own_valkey.kill()
     own_valkey.start()
     fence = await holding
@@ -248,10 +249,10 @@ async def test_control_a_fence_that_only_counts_starts_anew_after_flushall(redis
 
 
 async def test_a_restart_of_postgresql_loses_no_lease(postgres, own_postgres):
-    long = timedelta(seconds=20)
+    long = timedelta(seconds=60)
     async with postgres.locks.hold("x", ttl=long) as lease:
         await asyncio.to_thread(own_postgres.restart)
-        await lease.aextend(TTL)
+        await lease.aextend(SAVED)
         await postgres.renewed(lease)
     assert postgres.said(SlotLost) == 0
 
@@ -262,7 +263,7 @@ async def test_control_a_keeper_that_does_not_connect_anew_loses_its_lease_in_a_
     lease = await postgres.locks.atry_hold("x", ttl=TTL, on_lost="mark")
     await postgres.renewed_once(lease)
     await asyncio.to_thread(own_postgres.restart)
-    await eventually(lambda: postgres.said(SlotLost), 20, "the loss")
+    await eventually(lambda: postgres.said(SlotLost), 60, "the loss")
     lease.abandon()
 
 
@@ -270,7 +271,7 @@ async def test_control_slots_in_a_table_that_is_not_durable_are_given_away_after
     conn = await asyncpg.connect(own_postgres.dsn)
     await conn.execute("ALTER TABLE interlock.lock_slot SET UNLOGGED")
     await conn.close()
-    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=30), on_lost="mark")
+    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=60), on_lost="mark")
     await asyncio.to_thread(own_postgres.restart, "immediate")
     other = Interlock(own_postgres.dsn)
     assert await other.locks.atry_hold("x") is not None
@@ -280,7 +281,7 @@ async def test_control_slots_in_a_table_that_is_not_durable_are_given_away_after
 
 
 async def test_a_power_cut_of_postgresql_does_not_forget_who_holds(postgres, own_postgres):
-    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=30))
+    lease = await postgres.locks.atry_hold("x", ttl=timedelta(seconds=60))
     await asyncio.to_thread(own_postgres.restart, "immediate")
     other = Interlock(own_postgres.dsn)
     assert await other.locks.atry_hold("x") is None
@@ -291,7 +292,7 @@ async def test_a_power_cut_of_postgresql_does_not_forget_who_holds(postgres, own
 
 async def test_a_postgresql_that_is_away_for_longer_than_the_lease_loses_it(postgres, own_postgres):
     holding = asyncio.create_task(postgres.lost())
-    await eventually(lambda: postgres.events, 10, "the hold")
+    await eventually(lambda: postgres.events, 60, "the hold")
     await asyncio.to_thread(own_postgres.stop)
     fence = await holding
     await asyncio.to_thread(own_postgres.start)
@@ -305,7 +306,7 @@ async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_le
     lease = await postgres.locks.atry_hold("x", ttl=TTL, on_lost="mark")
     await asyncio.to_thread(own_postgres.stop)
     try:
-        await eventually(lambda: lease.held_for > TTL * 1.2, 10, "the end of the lease")
+        await eventually(lambda: lease.held_for > TTL * 1.2, 60, "the end of the lease")
         lease.ensure()
     finally:
         await asyncio.to_thread(own_postgres.start)
@@ -315,7 +316,7 @@ async def test_control_without_a_deadline_of_its_own_a_holder_believes_in_the_le
 async def test_a_line_that_went_dead_without_a_word_is_noticed_and_replaced(postgres, own_postgres, proxy_to):
     proxy = proxy_to(own_postgres.dsn)
     watched = Watched(Interlock(proxy.dsn(own_postgres.dsn)))
-    async with watched.locks.hold("x", ttl=TTL) as lease:
+    async with watched.locks.hold("x", ttl=SAVED) as lease:
         await watched.renewed(lease)
         proxy.half_open()
         await watched.failed_renewal()

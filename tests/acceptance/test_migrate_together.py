@@ -60,7 +60,7 @@ async def run_rounds(fleet: Fleet, folder: Path, dsns: list[str]) -> None:
         for process in processes:
             await process.expect("ready", 60)
         (folder / f"start-{number}").touch()
-        answers = [await process.expect("applied", 30) for process in processes]
+        answers = [await process.expect("applied") for process in processes]
         last = migrate.code_version()
         assert sorted(answer["before"] for answer in answers) == [0] + [last] * (PROCESSES - 1)
         assert {answer["after"] for answer in answers} == {last}
@@ -108,7 +108,7 @@ async def fail_without_lock(fleet: Fleet, folder: Path, dsn: str, count: int) ->
     for barrier in barriers:
         barrier.release()
     for process in processes:
-        await process.wait(30)
+        await process.wait()
     assert sum(len(process.heard("applied")) for process in processes) == 1
     assert sum(len(process.heard("failed")) for process in processes) == count - 1
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from statistics import median
+from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
@@ -13,12 +15,21 @@ from tests.acceptance.outbox_worker import World
 from tests.harness.barrier import Barrier, armed
 from tests.harness.waiting import eventually
 
+if TYPE_CHECKING:
+    from datetime import timedelta
+
 
 @pytest.fixture
 async def world(migrated, fleet, tmp_path):
     conn = await asyncpg.connect(migrated)
     yield World(migrated, conn, fleet, tmp_path)
     await conn.close()
+
+
+# A worker that gets no turn for longer than its lease is a fault, and a busy machine has many of those.
+UNHURRIED = {"outbox_lease": 60, "outbox_emit_timeout": 50}
+# The killer is the test, so no message is to blame for its workers' ends.
+BLAMELESS = {"outbox_max_crashes": 1000}
 
 
 def drafts(count: int, **payload) -> list[Draft]:
@@ -29,8 +40,8 @@ def drafts(count: int, **payload) -> list[Draft]:
     ("workers", "messages"), [(3, 2_000), pytest.param(8, 50_000, marks=[pytest.mark.slow, pytest.mark.timeout(600)])]
 )
 async def test_without_faults_each_message_is_delivered_once(world, workers, messages):
-    for process in [world.start() for _ in range(workers)]:
-        await process.expect("up", 60)
+    for process in [world.start(**UNHURRIED) for _ in range(workers)]:
+        await process.expect("up")
     published = await world.publish(drafts(messages))
     assert await world.all_ended(300) == {"delivered": messages}
     assert world.receiver.counts() == dict.fromkeys((each.message_id for each in published), 1)
@@ -42,7 +53,8 @@ async def test_without_faults_each_message_is_delivered_once(world, workers, mes
     [(3, 3_000, 0.7), pytest.param(8, 50_000, 2.0, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
 )
 async def test_killed_workers_lose_nothing_and_repeat_no_more_than_they_held(world, workers, messages, every):
-    alive = [await world.worker(sleep=0.005) for _ in range(workers)]
+    options = {**BLAMELESS, "sleep": 0.005}
+    alive = [await world.worker(**options) for _ in range(workers)]
     published = await world.publish(drafts(messages))
     kills, ended = 0, asyncio.create_task(world.all_ended(600))
     await eventually(world.receiver.calls, 60, "the first delivery")
@@ -51,7 +63,7 @@ async def test_killed_workers_lose_nothing_and_repeat_no_more_than_they_held(wor
         if not ended.done():
             alive.pop(random.randrange(len(alive))).kill()
             kills += 1
-            alive.append(world.start(sleep=0.005))
+            alive.append(await world.worker(**options))
     assert await ended == {"delivered": messages}
     counts = world.receiver.counts()
     assert set(counts) == {each.message_id for each in published}
@@ -73,11 +85,11 @@ async def test_control_two_processes_that_select_then_emit_then_save_emit_twice(
 async def test_two_processes_that_claim_first_emit_once(world, tmp_path):
     barrier = Barrier(tmp_path, "outbox.emitting")
     for _ in range(2):
-        await world.worker(env=armed(barrier), outbox_lease=60, outbox_emit_timeout=50)
+        await world.worker(env=armed(barrier), **UNHURRIED)
     await world.publish(drafts(1))
     await barrier.reached()
     await world.publish([Draft("order.paid", {"n": 1}, message_id="later")])
-    await eventually(lambda: len(world.receiver.calls()) == 2, 30, "the other message, while the first is in hand")
+    await eventually(lambda: len(world.receiver.calls()) == 2, 60, "the other message, while the first is in hand")
     barrier.release()
     assert await world.all_ended() == {"delivered": 2}
     assert set(world.receiver.counts().values()) == {1}
@@ -127,7 +139,7 @@ async def die_before_commit(world) -> None:
     backend = await eventually(lambda: world.conn.fetchval(at_commit), 60, "a claim that commits")
     victim.kill()
     await world.conn.execute("SELECT pg_terminate_backend($1)", backend)
-    await eventually(lambda: _gone(world.conn, backend), 10, "the end of its connection")
+    await eventually(lambda: _gone(world.conn, backend), what="the end of its connection")
     await world.conn.execute("SELECT pg_advisory_unlock(4711); DROP TRIGGER hold_commit ON interlock.outbox")
     row = await world.conn.fetchrow("SELECT claims, claim_token FROM interlock.outbox")
     assert tuple(row) == (0, None)
@@ -137,21 +149,19 @@ async def _gone(conn, backend: int) -> bool:
     return not await conn.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", backend)
 
 
-PATIENT = {"outbox_lease": 60, "outbox_emit_timeout": 50, "outbox_concurrency": 1}
-
-
 async def sleep_past_the_lease(world, folder, **sleeper_options):
     """A worker stopped after its first emit, and another that delivers the same message when the first wakes up."""
     await world.publish(drafts(20))
     asleep = Barrier(folder, "outbox.after_emit")
-    sleeper = await world.worker(env=armed(asleep), outbox_concurrency=1, **sleeper_options)
+    sleeper = await world.worker(env=armed(asleep), outbox_concurrency=1, outbox_lease=4, **sleeper_options)
     await asleep.reached()
     sleeper.stop()
+    token = (await first(world))["claim_token"]
     delivering = Barrier(folder, "outbox.emitting")
-    await world.worker(env=armed(delivering), **PATIENT)
+    await world.worker(env=armed(delivering), outbox_concurrency=1, **UNHURRIED)
     await delivering.reached()
-    claimed_again = "SELECT bool_and(claims = 2) FROM interlock.outbox"
-    await eventually(lambda: world.conn.fetchval(claimed_again), 20, "all that the sleeper held in other hands")
+    taken = "SELECT bool_and(coalesce(claim_token <> $1, false)) FROM interlock.outbox"
+    await eventually(lambda: world.conn.fetchval(taken, token), what="all that the sleeper held in other hands")
     asleep.release()
     sleeper.cont()
     return sleeper, delivering
@@ -184,13 +194,13 @@ async def test_control_without_the_token_a_sleeper_settles_what_another_delivers
     async def settled() -> bool:
         return (await first(world))["state"] == "delivered"
 
-    await eventually(settled, 20, "a settlement under the other one's hands")
+    await eventually(settled, 60, "a settlement under the other one's hands")
     delivering.release()
 
 
 async def test_control_a_sleeper_that_does_not_look_at_its_lease_goes_on_emitting(world, tmp_path):
     sleeper, delivering = await sleep_past_the_lease(world, tmp_path, blind=True)
-    await eventually(lambda: calls_of(world, sleeper) > 1, 20, "an emit of what belongs to another")
+    await eventually(lambda: calls_of(world, sleeper) > 1, 60, "an emit of what belongs to another")
     delivering.release()
 
 
@@ -210,7 +220,7 @@ async def test_a_worker_that_wakes_up_after_the_end_learns_that_it_is_over(world
 
 
 SLOW_EMITS = [
-    (25, {"sleep": 0.1, "outbox_lease": 1.5, "outbox_emit_timeout": 1}),
+    (25, {"sleep": 0.2, "outbox_lease": 3, "outbox_emit_timeout": 2}),
     pytest.param(100, {"sleep": 0.3, "outbox_lease": 5, "outbox_emit_timeout": 2}, marks=pytest.mark.slow),
 ]
 
@@ -234,15 +244,19 @@ async def test_control_without_a_look_at_the_lease_deliveries_start_after_its_en
     assert min(call["lease"] for call in world.receiver.calls()) < pace["outbox_emit_timeout"]
 
 
+# Short, because each crash is noticed at its end, and long enough for a worker that lives to be in time.
+SUSPICIOUS = {"outbox_lease": 3, "outbox_emit_timeout": 1}
+
+
 async def test_poison_that_raises_and_poison_that_kills_are_told_apart_and_harm_nobody_else(world):
     await world.publish([*drafts(40), Draft("order.paid", {"fail": True}, message_id="raises")])
     await world.publish([Draft("order.paid", {"exit": True}, message_id="kills"), *drafts(40)])
-    ended = asyncio.create_task(world.all_ended(100))
-    worker = world.start(outbox_lease=1.0, outbox_emit_timeout=0.5)
+    ended = asyncio.create_task(world.all_ended(240))
+    worker = world.start(**SUSPICIOUS)
     while not ended.done():
         await asyncio.wait({ended}, timeout=0.05)
         if worker.returncode is not None:
-            worker = world.start(outbox_lease=1.0, outbox_emit_timeout=0.5)
+            worker = world.start(**SUSPICIOUS)
     assert await ended == {"delivered": 80, "dead": 2}
     dead = await world.conn.fetch(
         "SELECT message_id, failure, attempts FROM interlock.outbox WHERE state = 'dead' ORDER BY 1"
@@ -257,7 +271,7 @@ async def test_control_without_isolation_the_neighbours_of_a_killer_die_with_it(
     options = {"outbox_lease": 1.0, "outbox_emit_timeout": 0.5, "outbox_concurrency": 1}
     options |= {"unguarded": {"outbox/claim": alone}, "instead": "not :isolated::boolean"}
     await world.publish([Draft("order.paid", {"exit": True}), *drafts(10)])
-    ended = asyncio.create_task(world.all_ended(60))
+    ended = asyncio.create_task(world.all_ended(240))
     worker = world.start(**options)
     while not ended.done():
         await asyncio.wait({ended}, timeout=0.05)
@@ -274,7 +288,7 @@ async def test_a_database_that_restarts_in_the_middle_loses_nothing(own_postgres
     world = World(own_postgres.dsn, conn, fleet, tmp_path)
     await world.publish(drafts(400))
     await world.worker(sleep=0.02, outbox_concurrency=4)
-    await eventually(lambda: len(world.receiver.calls()) > 50, 30, "some deliveries")
+    await eventually(lambda: len(world.receiver.calls()) > 50, 60, "some deliveries")
     await conn.close()
     own_postgres.restart()
     world.conn = await asyncpg.connect(own_postgres.dsn)
@@ -283,21 +297,28 @@ async def test_a_database_that_restarts_in_the_middle_loses_nothing(own_postgres
     await world.conn.close()
 
 
-async def median_latency(world, topics: list[str]) -> float:
-    """The median time from publishing to the settled delivery of the healthy topic, by the database's clock."""
+async def latencies(world, *broken: str) -> list[timedelta]:
+    """From publishing to the settled delivery of a healthy topic beside others, by the database's clock."""
     took = "SELECT ended_at - published_at FROM interlock.outbox WHERE id = $1 AND state = 'delivered'"
     found = []
-    for n in range(40):
-        published = await world.publish([Draft(topic, {"n": n, "fail": topic == "broken"}) for topic in topics])
-        found.append(await eventually(lambda one=published[0].id: world.conn.fetchval(took, one), 10, "the delivery"))
-    return sorted(found)[len(found) // 2].total_seconds()
+    for n in range(10):
+        published = await world.publish([Draft("healthy", {"n": n}), *(Draft(each, {"fail": True}) for each in broken)])
+        found.append(await eventually(lambda one=published[0].id: world.conn.fetchval(took, one), 60, "the delivery"))
+    return found
 
 
 async def test_a_topic_that_always_fails_does_not_slow_the_others_down(world):
-    """Each delivery takes 30 ms, as one over a network does; the broken topic fails at once, with a backlog."""
+    """Each delivery takes 30 ms, as one over a network does; the broken topic fails at once, with a backlog.
+
+    The two are measured in turn, so that a machine that is busy for a while slows both down.
+    """
     await world.worker(sleep=0.03)
-    alone = await median_latency(world, ["healthy"])
-    await world.publish([Draft("broken", {"fail": True}) for _ in range(300)])
-    beside = await median_latency(world, ["healthy", "broken"])
-    assert beside <= 2 * alone
-    assert await world.conn.fetchval("SELECT breaker FROM interlock.outbox_topic WHERE topic = 'broken'") != "closed"
+    alone, beside = [], []
+    for broken in ("broken-1", "broken-2", "broken-3", "broken-4"):
+        alone += await latencies(world)
+        await world.publish([Draft(broken, {"fail": True}) for _ in range(300)])
+        beside += await latencies(world, broken)
+        breaker = "SELECT breaker FROM interlock.outbox_topic WHERE topic = $1"
+        assert await world.conn.fetchval(breaker, broken) != "closed"
+        await world.conn.execute("DELETE FROM interlock.outbox WHERE topic = $1", broken)
+    assert median(beside) <= 2 * median(alone)

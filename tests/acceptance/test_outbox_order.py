@@ -30,7 +30,7 @@ async def world(migrated, fleet, tmp_path):
     [(3, 20, 40, 1.5), pytest.param(8, 100, 500, 2.0, marks=[pytest.mark.slow, pytest.mark.timeout(900)])],
 )
 async def test_kills_and_failures_do_not_invert_first_deliveries(world, workers, keys, each, every):
-    options = {**ORDERED, "failing": 0.05, "sleep": 0.002, "outbox_max_attempts": 50}
+    options = {**ORDERED, "failing": 0.05, "sleep": 0.002, "outbox_max_attempts": 1000, "outbox_max_crashes": 1000}
     await world.publish([Draft("order.paid", {"n": n}, key=f"k{key}") for n in range(each) for key in range(keys)])
     alive = [world.start(**options) for _ in range(workers)]
     kills, ended = 0, asyncio.create_task(world.all_ended(600))
@@ -38,7 +38,7 @@ async def test_kills_and_failures_do_not_invert_first_deliveries(world, workers,
     while not ended.done() and kills < 50:
         alive.pop(random.randrange(len(alive))).kill()
         kills += 1
-        alive.append(world.start(**options))
+        alive.append(await world.worker(**options))
         await asyncio.wait({ended}, timeout=every)
     assert await ended == {"delivered": keys * each}
     assert world.receiver.inversions() == []
@@ -57,7 +57,7 @@ async def test_a_worker_held_before_its_emit_is_overtaken_only_where_no_order_is
     await world.publish([Draft("order.paid", {"n": 1}, key="k")])
     other = await world.worker(**options)
     if mode == "claim":
-        await eventually(lambda: len(world.receiver.calls()) == 1, 30, "the delivery of the second message")
+        await eventually(lambda: len(world.receiver.calls()) == 1, 60, "the delivery of the second message")
     else:
         await other.expect("looked")
     barrier.release()
@@ -75,7 +75,7 @@ async def test_a_dead_message_holds_its_key_or_lets_it_go_on(world, on_dead, del
     expected = {"delivered": others + (2 if on_dead == "hold" else 4), "dead": 1}
     if on_dead == "hold":
         expected["pending"] = 2
-    await eventually(lambda: _same(world, expected), 30, f"{expected}")
+    await eventually(lambda: _same(world, expected), 60, f"{expected}")
     assert sum(call["key"] == "k" for call in world.receiver.calls()) == delivered + (on_dead == "hold")
 
 
@@ -97,7 +97,7 @@ async def test_a_transaction_that_commits_late_is_delivered_not_skipped(world, m
     while time.monotonic() < until:
         count += 1
         await world.publish([Draft("order.paid", {"n": count}, key=f"k{count}")])
-        await eventually(lambda most=count: len(world.receiver.calls()) == most, 30, "the others' delivery")
+        await eventually(lambda most=count: len(world.receiver.calls()) == most, 60, "the others' delivery")
     await transaction.commit()
     assert await world.all_ended() == {"delivered": count + 1}
     assert await world.conn.fetchval("SELECT id FROM interlock.outbox WHERE key = 'late'") == 1
@@ -113,7 +113,8 @@ async def test_two_publishers_of_one_key_are_delivered_in_the_order_of_their_com
     await world.app.outbox.apublish(first, "order.paid", {"n": 0}, key="k")
     second = asyncio.create_task(world.publish([Draft("order.paid", {"n": 1}, key="k")]))
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = 'advisory'"
-    await eventually(lambda: first.fetchval(waiting), 10, "a publisher that waits")
+    waiting += " AND datname = current_database()"
+    await eventually(lambda: first.fetchval(waiting), what="a publisher that waits")
     assert not second.done()
     await transaction.commit()
     await second
@@ -131,7 +132,7 @@ async def test_control_without_the_locks_of_keys_the_second_publisher_overtakes_
     await world.app.outbox.apublish(first, "order.paid", {"n": 0}, key="k")
     await world.publish([Draft("order.paid", {"n": 1}, key="k")])
     await world.worker(**ORDERED)
-    await eventually(world.receiver.calls, 30, "the second one's delivery")
+    await eventually(world.receiver.calls, 60, "the second one's delivery")
     await transaction.commit()
     assert await world.all_ended() == {"delivered": 2}
     assert [call["n"] for call in world.receiver.calls()] == [1, 0]
@@ -139,7 +140,7 @@ async def test_control_without_the_locks_of_keys_the_second_publisher_overtakes_
 
 
 async def test_a_single_worker_delivers_and_another_takes_over_when_it_dies(world):
-    single = {"outbox_mode": "single"}
+    single = {"outbox_mode": "single", "outbox_lease": 6}
     workers = [await world.worker(**single) for _ in range(2)]
     await world.publish([Draft("order.paid", {"n": n}, key=f"k{n % 7}") for n in range(100)])
     await world.publish([Draft("order.paid", {"n": n}) for n in range(20)])
@@ -157,13 +158,13 @@ async def test_a_single_worker_delivers_and_another_takes_over_when_it_dies(worl
 @pytest.mark.parametrize(("old", "new"), [(8, 4), (4, 8), (16, 1)])
 async def test_of_workers_that_count_lanes_differently_those_with_the_fewest_deliver(world, old, new):
     """So a changed number of lanes stops nothing while servers are replaced one by one, and inverts nothing."""
-    lanes = {"outbox_mode": "ordered"}
+    lanes = {"outbox_mode": "ordered", "outbox_lease": 6}
     first = await world.worker(**lanes, outbox_lanes=old)
     await world.publish([Draft("order.paid", {"n": n}, key=f"k{n % 20}") for n in range(200)])
-    await eventually(world.receiver.calls, 30, "the first delivery")
+    await eventually(world.receiver.calls, 60, "the first delivery")
     second = await world.worker(**lanes, outbox_lanes=new)
     fewest = first if old < new else second
-    await eventually(lambda: _only_holder(world, min(old, new)), 30, "lanes of those with the fewest alone")
+    await eventually(lambda: _only_holder(world, min(old, new)), 60, "lanes of those with the fewest alone")
     await world.publish([Draft("order.paid", {"n": 200 + n}, key=f"k{n % 20}") for n in range(200)])
     assert await world.all_ended() == {"delivered": 400}
     assert world.receiver.inversions() == []
@@ -183,7 +184,7 @@ async def test_workers_that_serve_different_things_do_not_share_lanes(world, ser
     option, *places = served
     for place in places:
         await world.worker(**ORDERED, **{option: (place,)})
-    await eventually(lambda: _held(world, 16), 30, "all lanes of both")
+    await eventually(lambda: _held(world, 16), 60, "all lanes of both")
     regions = [place.removesuffix(".*") for place in places]
     await world.publish(
         [
@@ -208,9 +209,9 @@ async def test_lanes_are_shared_fairly_and_taken_over_when_their_holder_dies(wor
     async def shares() -> list[int]:
         return sorted(row["count"] for row in await world.conn.fetch(count))
 
-    await eventually(lambda: _equal(shares, [4, 4]), 30, "two fair shares")
+    await eventually(lambda: _equal(shares, [4, 4]), 60, "two fair shares")
     one.kill()
-    await eventually(lambda: _equal(shares, [8]), 30, "all lanes in one hand")
+    await eventually(lambda: _equal(shares, [8]), 60, "all lanes in one hand")
     assert two.returncode is None
 
 

@@ -72,7 +72,7 @@ class Ward:
             "SELECT greatest(steady_since, pg_postmaster_start_time()) + lease < statement_timestamp()"
             " FROM interlock.server WHERE id = $1::text::uuid"
         )
-        await eventually(lambda: self._conn.fetchval(question, process.server), 30, "a judge that may judge")
+        await eventually(lambda: self._conn.fetchval(question, process.server), 60, "a judge that may judge")
 
     async def has_expired_for(self, process, leases: int) -> None:
         question = "SELECT lease_until + $2 < statement_timestamp() FROM interlock.server WHERE id = $1::text::uuid"
@@ -90,7 +90,7 @@ class Ward:
 
 async def judged_again(process, times: int = 2) -> None:
     before = len(process.heard("judged"))
-    await eventually(lambda: len(process.heard("judged")) >= before + times, 20, "more judgements")
+    await eventually(lambda: len(process.heard("judged")) >= before + times, 60, "more judgements")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_a_killed_server_is_marked_lost_as_soon_as_its_lease_is_over(ward,
     await ward.may_judge(judge)
     assert set((await ward.states()).values()) == {"alive"}
     victim.kill()
-    assert (await judge.expect("marked", 30))["server"] == victim.server
+    assert (await judge.expect("marked"))["server"] == victim.server
     assert await ward.states() == {victim.server: "lost", judge.server: "alive"}
     assert timedelta(0) < await ward.late_by(victim) < timedelta(seconds=2)
     await judged_again(judge)
@@ -117,11 +117,11 @@ async def test_a_server_that_slept_past_its_lease_finds_itself_lost_and_register
     await ward.may_judge(judge)
     await sleeper.expect("registered")
     sleeper.stop()
-    assert (await judge.expect("marked", 30))["server"] == sleeper.server
+    assert (await judge.expect("marked"))["server"] == sleeper.server
     assert sleeper.heard("lease_lost") == []
     sleeper.cont()
-    assert (await sleeper.expect("lease_lost", 10))["server"] == sleeper.server
-    anew = (await sleeper.expect("registered", 10))["server"]
+    assert (await sleeper.expect("lease_lost"))["server"] == sleeper.server
+    anew = (await sleeper.expect("registered"))["server"]
     assert anew != sleeper.server
     assert await ward.states() == {sleeper.server: "lost", judge.server: "alive", anew: "alive"}
     assert sleeper.heard("marked") == []
@@ -147,7 +147,7 @@ async def outage_of_three_leases(ward, migrated, proxy_to, *, guards_off: list[s
 
 
 async def recovered(process, loop: str) -> None:
-    await eventually(lambda: any(one["loop"] == loop for one in process.heard("recovered")), 20, f"{loop} recovered")
+    await eventually(lambda: any(one["loop"] == loop for one in process.heard("recovered")), 60, f"{loop} recovered")
 
 
 async def test_an_outage_of_three_leases_marks_nobody_lost(ward, migrated, proxy_to):
@@ -188,7 +188,7 @@ async def test_of_ten_servers_three_killed_and_two_asleep_are_marked_lost_and_no
     async def as_expected() -> bool:
         return await ward.states() == expected
 
-    await eventually(as_expected, 30)
+    await eventually(as_expected)
     for victim in servers[:5]:
         assert timedelta(0) < await ward.late_by(victim) < timedelta(seconds=2)
     for judge in servers[5:]:

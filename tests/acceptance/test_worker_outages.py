@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import timedelta
 
 import asyncpg
-import pytest
 
 from tests.harness.schema import apply_schema
 from tests.harness.waiting import eventually
 from tests.harness.working import LEDGER, WorkingFleet, client
 
-LEASE = 1.5
+LEASE = 3.0  # long enough for a busy machine: whoever lives must renew in time after the outage
 
 
-@pytest.mark.timeout(180)
 async def test_a_database_that_is_away_for_three_leases_costs_no_job(works, shop, proxy_to):
     proxies = [proxy_to(works.dsn) for _ in range(2)]
-    servers = [await works.server(dsn=proxy.dsn(works.dsn)) for proxy in proxies]
+    servers = [await works.server(dsn=proxy.dsn(works.dsn), lease=LEASE) for proxy in proxies]
     for server in servers:
         await works.may_judge(server)
     announced = shop.trains.get("announced")
     handles = await shop.aenqueue_many([announced.bind(2 * LEASE) for _ in range(8)])
-    await eventually(lambda: _began(servers) == 8, 30, "eight running jobs")
+    await eventually(lambda: _began(servers) == 8, 60, "eight running jobs")
     for proxy in proxies:
         proxy.cut()
     await asyncio.sleep(3 * LEASE)  # the outage itself
@@ -41,7 +38,6 @@ def _began(servers) -> int:
     return sum(len(server.heard("running")) for server in servers)
 
 
-@pytest.mark.timeout(180)
 async def test_a_power_cut_of_the_database_under_load_loses_nothing(own_postgres, fleet):
     await apply_schema(own_postgres.dsn)
     conn = await asyncpg.connect(own_postgres.dsn)
@@ -53,21 +49,16 @@ async def test_a_power_cut_of_the_database_under_load_loses_nothing(own_postgres
     async with client(own_postgres.dsn, max_attempts=20, retry_delay=timedelta(seconds=0.2)) as shop:
         work = shop.trains.get("work")
         await shop.aenqueue_many([work.bind(n, 0.1) for n in range(400)])
-    await eventually(lambda: _some_ended(works), 30, "work in progress")
+    await eventually(lambda: _some_ended(works), 60, "work in progress")
     await conn.close()
     await asyncio.to_thread(own_postgres.stop, "immediate")
     await asyncio.to_thread(own_postgres.start)
-    back = time.monotonic()
     works.conn = await asyncpg.connect(own_postgres.dsn)
-    before = await works.conn.fetchval("SELECT count(*) FROM interlock.execution WHERE ended_at IS NOT NULL")
-
-    async def goes_on() -> bool:
-        count = "SELECT count(*) FROM interlock.execution WHERE ended_at IS NOT NULL"
-        return await works.conn.fetchval(count) > before
-
-    await eventually(goes_on, 5, "work that goes on within five seconds")
-    assert time.monotonic() - back < 5
-    await works.all_ended(400, 90)
+    back = await works.conn.fetchval("SELECT clock_timestamp()")
+    goes_on = "SELECT min(ended_at) FROM interlock.execution WHERE ended_at > $1"
+    ended = await eventually(lambda: works.conn.fetchval(goes_on, back), what="work that goes on")
+    assert ended - back < timedelta(seconds=5)
+    await works.all_ended(400, 120)
     assert await works.overlapping_claims() == 0
     await works.conn.close()
 

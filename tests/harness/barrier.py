@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.harness.waiting import eventually, eventually_blocking
+from tests.harness.waiting import PATIENCE, eventually, eventually_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,10 +28,10 @@ class Barrier:
     def is_reached(self) -> bool:
         return self._path.with_suffix(".reached").exists()
 
-    async def reached(self, timeout: float = 20.0) -> None:  # noqa: ASYNC109  the timeout names the failpoint
+    async def reached(self, timeout: float = PATIENCE) -> None:  # noqa: ASYNC109  the timeout names the failpoint
         await eventually(lambda: self.is_reached, timeout, f"a process at {self.failpoint}")
 
-    def reached_blocking(self, timeout: float = 20.0) -> None:
+    def reached_blocking(self, timeout: float = PATIENCE) -> None:
         eventually_blocking(lambda: self.is_reached, timeout, f"a process at {self.failpoint}")
 
     def release(self) -> None:

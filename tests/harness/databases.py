@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from tests.harness.schema import apply_schema
+from tests.harness.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -75,7 +76,7 @@ def run_blocking(work: Coroutine[Any, Any, Any]) -> Any:
 
 @asynccontextmanager
 async def _connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, timeout=15, command_timeout=60)
+    connection = await asyncpg.connect(dsn, timeout=PATIENCE, command_timeout=PATIENCE)
     try:
         yield connection
     finally:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator
     from typing import Any
 
-GRACE = 2.0
+GRACE = 20.0
 PORTAL_THREAD = "interlock-portal"
 # Threads of an event loop's default executor live until the loop closes, which is after this check.
 _OF_THE_LOOP = ("asyncio_", "ThreadPoolExecutor")

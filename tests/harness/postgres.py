@@ -43,7 +43,7 @@ def shared_server(run_folder: Path) -> EmbeddedServer:
 def end_shared_server(run_folder: Path) -> None:
     """Wait for its end before the folder goes: a server that loses its files under its feet complains for a minute."""
     pid_file = _folder(run_folder) / "data" / "postmaster.pid"
-    eventually_blocking(lambda: not pid_file.exists(), 20, "the end of the run's PostgreSQL")
+    eventually_blocking(lambda: not pid_file.exists(), what="the end of the run's PostgreSQL")
 
 
 def _folder(run_folder: Path) -> Path:

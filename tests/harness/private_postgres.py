@@ -12,7 +12,7 @@ from interlock.embedded import account
 from tests.harness import guard
 from tests.harness.ports import HOST, PortTakenError, on_free_port
 from tests.harness.postgres import binaries
-from tests.harness.waiting import eventually_blocking
+from tests.harness.waiting import PATIENCE, eventually_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,13 +67,13 @@ class PrivatePostgres:
                 **self._identity(),
             )
         guard.watch(self._popen.pid)
-        eventually_blocking(self._is_ready, 30, f"PostgreSQL on port {self.port}")
+        eventually_blocking(self._is_ready, what=f"PostgreSQL on port {self.port}")
 
     def stop(self, mode: Mode = "fast") -> None:
         """Returns when it is gone."""
         if self._popen is not None:
             self._popen.send_signal(_SIGNALS[mode])
-            self._popen.wait(timeout=30)
+            self._popen.wait(timeout=PATIENCE)
             guard.forget(self._popen.pid)
             self._popen = None
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.harness import guard
 from tests.harness.messages import Mailbox
-from tests.harness.waiting import NeverHappenedError, eventually, eventually_blocking
+from tests.harness.waiting import PATIENCE, NeverHappenedError, eventually, eventually_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,20 +84,20 @@ class Process:
     def signal(self, number: int) -> None:
         self._popen.send_signal(number)
 
-    async def wait(self, timeout: float = 20.0) -> int:  # noqa: ASYNC109  the timeout names the process
+    async def wait(self, timeout: float = PATIENCE) -> int:  # noqa: ASYNC109  the timeout names the process
         """The exit code."""
         await eventually(lambda: self.returncode is not None, timeout, f"the end of {self.name}")
         return self._reap()
 
-    def wait_blocking(self, timeout: float = 20.0) -> int:
+    def wait_blocking(self, timeout: float = PATIENCE) -> int:
         eventually_blocking(lambda: self.returncode is not None, timeout, f"the end of {self.name}")
         return self._reap()
 
-    async def expect(self, kind: str, timeout: float = 20.0) -> Message:  # noqa: ASYNC109  the timeout names the message
+    async def expect(self, kind: str, timeout: float = PATIENCE) -> Message:  # noqa: ASYNC109  the timeout names the message
         """The next message of this kind that nobody has taken yet."""
         return self._answered(await self._mailbox.take(kind, timeout), kind, timeout)
 
-    def expect_blocking(self, kind: str, timeout: float = 20.0) -> Message:
+    def expect_blocking(self, kind: str, timeout: float = PATIENCE) -> Message:
         return self._answered(self._mailbox.take_blocking(kind, timeout), kind, timeout)
 
     def tell(self, message: Message) -> None:
@@ -126,7 +126,7 @@ class Process:
     def _exit_code(self) -> int | str:
         """Its output closes a moment before it can be reaped; a child that closed its output itself may live on."""
         try:
-            return self._popen.wait(timeout=1)
+            return self._popen.wait(timeout=5)
         except subprocess.TimeoutExpired:
             return "its output closed, but still running"
 
@@ -148,7 +148,7 @@ class Process:
         # What a process leaves behind in its group still holds the pipe: it must go before the reader can end.
         self._signal_group(signal.SIGKILL)
         code = self._popen.wait()
-        self._reader.join(timeout=5)
+        self._reader.join(timeout=PATIENCE)
         if self._popen.stdin is not None:
             self._popen.stdin.close()
         guard.forget(self.pid)

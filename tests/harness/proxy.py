@@ -10,6 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.harness.waiting import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -84,7 +86,7 @@ class TcpProxy:
         self.close()
 
     def _call(self, action: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(action, self._loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(action, self._loop).result(timeout=PATIENCE)
 
     async def _set_delay(self, seconds: float) -> None:
         self._delay = seconds

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.harness import guard
 from tests.harness.ports import PortTakenError, on_free_port
-from tests.harness.waiting import eventually_blocking
+from tests.harness.waiting import PATIENCE, eventually_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ class ValkeyServer:
                 self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
             )
         guard.watch(self.pid)
-        eventually_blocking(self._answers, 15, f"an answer of {self._binary.path}, see {self._folder}/log")
+        eventually_blocking(self._answers, what=f"an answer of {self._binary.path}, see {self._folder}/log")
 
     @property
     def pid(self) -> int:
@@ -113,6 +113,9 @@ class ValkeyServer:
 def ask(port: int, *commands: str) -> bytes:
     """The answer to a line of inline commands, without a client library and its pools."""
     lines = "".join(f"{command}\r\n" for command in commands).encode()
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection, connection.makefile("rb") as answers:
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection,
+        connection.makefile("rb") as answers,
+    ):
         connection.sendall(lines)
         return b"".join(answers.readline() for _ in commands)

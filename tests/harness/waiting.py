@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 INTERVAL = 0.01
+PATIENCE = 60.0  # costs nothing when things go right, and a busy machine may take its time
 
 
 class NeverHappenedError(AssertionError):
     """What a test waited for did not come true in time."""
 
 
-async def eventually(predicate: Callable[[], Any], timeout: float = 10.0, what: str = "") -> Any:  # noqa: ASYNC109  the timeout names what was awaited
+async def eventually(predicate: Callable[[], Any], timeout: float = PATIENCE, what: str = "") -> Any:  # noqa: ASYNC109  the timeout names what was awaited
     """The first truthy answer of the predicate, which may be a plain or an async function."""
     deadline = time.monotonic() + timeout
     while True:
@@ -30,7 +31,7 @@ async def eventually(predicate: Callable[[], Any], timeout: float = 10.0, what: 
         await asyncio.sleep(INTERVAL)
 
 
-def eventually_blocking(predicate: Callable[[], Any], timeout: float = 10.0, what: str = "") -> Any:
+def eventually_blocking(predicate: Callable[[], Any], timeout: float = PATIENCE, what: str = "") -> Any:
     """The same for synchronous tests and fixtures."""
     deadline = time.monotonic() + timeout
     while not (answer := predicate()):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+    from tests.harness.processes import Process
+
 LEDGER = "CREATE TABLE public.ledger (execution bigint, lineage bigint, pid int, at timestamptz DEFAULT now())"
 TOLD = {Draining: "draining", SettleRefused: "refused", LeaseLostByServer: "lease_lost", ServerLost: "marked"}
 STARTING = 60.0
@@ -43,7 +45,7 @@ def declare(app: Interlock) -> None:
             tell("met", what="LeaseLost")
             return f"stale {os.getpid()}"
         except asyncio.CancelledError:
-            tell("met", what="CancelledError")
+            tell("met", what="CancelledError", at=time.monotonic())
             raise
         return f"done {os.getpid()}"
 
@@ -125,15 +127,20 @@ class WorkingFleet:
     def __init__(self, fleet, dsn: str, conn: asyncpg.Connection) -> None:
         self.fleet, self.dsn, self.conn, self.started = fleet, dsn, conn, 0
 
-    async def server(self, *, dsn: str = "", roles: Sequence[str] = ("worker",), **options: Any):
-        process = self.launch(dsn=dsn, roles=roles, **options)
+    async def server(
+        self, *, dsn: str = "", roles: Sequence[str] = ("worker",), env: dict[str, str] | None = None, **options: Any
+    ):
+        process = self.launch(dsn=dsn, roles=roles, env=env, **options)
         process.server = (await process.expect("up", STARTING))["server"]
         return process
 
-    def launch(self, *, dsn: str = "", roles: Sequence[str] = ("worker",), **options: Any):
+    def launch(
+        self, *, dsn: str = "", roles: Sequence[str] = ("worker",), env: dict[str, str] | None = None, **options: Any
+    ):
         self.started += 1
         name = f"s{self.started}"
-        return self.fleet.start("tests.harness.working:serve", dsn or self.dsn, name, options, list(roles), name=name)
+        arguments = (dsn or self.dsn, name, options, list(roles))
+        return self.fleet.start("tests.harness.working:serve", *arguments, env=env, name=name)
 
     async def may_judge(self, process) -> None:
         """It has been steady for longer than a lease: from now on it finds who is lost."""
@@ -161,6 +168,16 @@ class WorkingFleet:
             " ON a.first_entry_id = b.first_entry_id AND a.id < b.id"
             " WHERE tstzrange(a.started_at, a.ended_at) && tstzrange(b.started_at, b.ended_at)"
         )
+
+
+async def running_on(servers: Sequence[Process]) -> Process:
+    """The first of these servers whose job says that it runs."""
+    tasks = {asyncio.create_task(server.expect("running")): server for server in servers}
+    done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    return tasks[done.pop()]
 
 
 def client(dsn: str, **options: Any) -> Interlock:

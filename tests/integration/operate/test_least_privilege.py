@@ -87,7 +87,6 @@ async def publish(app: Interlock, dsn: str) -> None:
         await conn.close()
 
 
-@pytest.mark.timeout(120)
 async def test_a_server_and_a_web_process_do_all_their_work_with_the_documented_rights(address):
     shop, web = Shop(address("shop_server")), Shop(address("shop_web")).app
     failures: list[object] = []
@@ -128,7 +127,6 @@ FORBIDDEN = [
 ]
 
 
-@pytest.mark.timeout(180)
 async def test_no_role_may_do_more_than_the_page_says(address):
     for role, statement in FORBIDDEN:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -139,7 +137,6 @@ async def test_no_role_may_do_more_than_the_page_says(address):
         assert await viewer.aservers() == []
 
 
-@pytest.mark.timeout(120)
 async def test_tables_of_later_migrations_are_covered(address):
     await execute(address("shop_owner"), "create table shop_jobs.later (id bigint generated always as identity)")
     await execute(address("shop_server"), "insert into shop_jobs.later default values")
@@ -148,7 +145,6 @@ async def test_tables_of_later_migrations_are_covered(address):
         await execute(address("shop_web"), "select * from shop_jobs.later")
 
 
-@pytest.mark.timeout(120)
 async def test_control_without_one_of_its_rights_a_web_process_cannot_enqueue(address):
     await execute(address("shop_owner"), "revoke insert on shop_jobs.work_queue from shop_web")
     web = Shop(address("shop_web")).app

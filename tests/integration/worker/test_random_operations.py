@@ -195,7 +195,6 @@ def play(server: str, *, examples: int, steps: int) -> None:
     )
 
 
-@pytest.mark.timeout(240)
 def test_after_random_operations_the_sweep_repairs_nothing(postgres_dsn):
     play(postgres_dsn, examples=6, steps=60)
 
@@ -206,7 +205,6 @@ def test_after_ten_thousand_random_operations_the_sweep_repairs_nothing(postgres
     play(postgres_dsn, examples=100, steps=100)
 
 
-@pytest.mark.timeout(240)
 def test_control_a_settle_that_sets_no_marker_is_found_out(postgres_dsn, monkeypatch):
     async def forget(self, conn, ids, now) -> set[int]:
         return set()
