@@ -93,7 +93,7 @@ async def test_an_order_its_invoice_and_its_message_share_their_fate(example, co
         with pytest.raises(orders.SoldOut):
             await orders.place_order(conn, "unobtainium")
         handle = await orders.print_invoice.aenqueue(number)
-        assert await handle.aresult(timeout=30) == f"invoice-{number}.pdf"
+        assert await handle.aresult(timeout=60) == f"invoice-{number}.pdf"
     assert await conn.fetchval("SELECT count(*) FROM orders") == 1
     assert await conn.fetchval("SELECT count(*) FROM interlock.outbox") == 1
     assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue WHERE key IS NOT NULL") == 1

@@ -45,7 +45,7 @@ async def entered(app: Interlock):
 
 
 async def nobody_is_connected(dsn: str) -> None:
-    await eventually(lambda: fetch_value(dsn, CONNECTIONS) == 0, 10, "the end of every connection")
+    await eventually(lambda: fetch_value(dsn, CONNECTIONS) == 0, 60, "the end of every connection")
 
 
 async def test_a_client_reads_runs_nothing_and_closes_what_it_opened(migrated):
@@ -60,7 +60,7 @@ def test_a_blocking_client_does_the_same(migrated):
     app, _ = app_on(migrated)
     with app:
         assert app.servers(all=True) == []
-    eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 10, "the end of every connection")
+    eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 60, "the end of every connection")
 
 
 def test_a_blocking_server_runs_work_until_its_block_ends(migrated):
@@ -71,9 +71,9 @@ def test_a_blocking_server_runs_work_until_its_block_ends(migrated):
         return 2 * number
 
     with app.running():
-        assert double.enqueue(21).result(timeout=10) == 42
+        assert double.enqueue(21).result(timeout=60) == 42
     assert fetch_value(migrated, "SELECT array_agg(state) FROM interlock.server") == ["gone"]
-    eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 10, "the end of every connection")
+    eventually_blocking(lambda: fetch_value(migrated, CONNECTIONS) == 0, 60, "the end of every connection")
 
 
 def test_a_blocking_server_ends_with_the_error_of_its_block(migrated):
@@ -188,7 +188,7 @@ def embedded_folder(monkeypatch):
 
 
 def ended(folder: Path) -> None:
-    eventually_blocking(lambda: live_postmaster(str(folder / "data")) is None, 15, "the end of the private server")
+    eventually_blocking(lambda: live_postmaster(str(folder / "data")) is None, 60, "the end of the private server")
 
 
 async def test_without_an_address_a_private_server_is_started_kept_and_stopped(embedded_folder):

@@ -58,7 +58,7 @@ def test_on_a_real_terminal_the_question_stands_before_the_deed(tmp_path, migrat
         said += os.read(ours, 1024)
     assert not databases.fetch_value(migrated, PAUSED)
     os.write(ours, b"y\n")
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     os.close(ours)
     assert databases.fetch_value(migrated, PAUSED)
 

@@ -127,7 +127,7 @@ def state_of(dsn: str, name: str) -> str | None:
 def test_run_serves_until_a_signal_leaves_the_registry_in_order_and_exits_0(fleet, interlock, migrated, number):
     env = clean_environment() | QUICK | {"INTERLOCK_DSN": migrated}
     server = fleet.command(sys.executable, "-m", "interlock", "run", "--server-name", "blue [1]", env=env)
-    eventually_blocking(lambda: state_of(migrated, "blue [1]") == "alive", 20)
+    eventually_blocking(lambda: state_of(migrated, "blue [1]") == "alive", 60)
     (row,) = json.loads(interlock("servers", "list", "--json", "--dsn", migrated).stdout)
     assert "blue [1]" in interlock("servers", "list", "--dsn", migrated).stdout
     server.signal(number)
@@ -165,7 +165,7 @@ def test_a_sigterm_before_the_server_serves_is_a_clean_stop(interlock, tmp_path,
 def test_the_log_of_run_is_json_without_a_terminal_and_stdout_stays_empty(fleet, migrated):
     env = clean_environment() | QUICK | {"INTERLOCK_DSN": migrated}
     server = fleet.command(sys.executable, "-m", "interlock", "run", "--json", "--server-name", "blue", env=env)
-    eventually_blocking(lambda: state_of(migrated, "blue") == "alive", 20)
+    eventually_blocking(lambda: state_of(migrated, "blue") == "alive", 60)
     server.terminate()
     assert server.wait_blocking() == 0
     records = [json.loads(line) for line in server.output("stderr").splitlines()]
@@ -179,7 +179,7 @@ def test_run_obeys_the_flags_also_when_the_app_says_otherwise(fleet, migrated, t
     )
     arguments = ["run", "-a", "shop:app", "--dsn", migrated, "--server-name", "blue"]
     server = fleet.command(sys.executable, "-m", "interlock", *arguments, env=clean_environment() | QUICK)
-    eventually_blocking(lambda: state_of(migrated, "blue") == "alive", 20)
+    eventually_blocking(lambda: state_of(migrated, "blue") == "alive", 60)
     server.terminate()
     assert server.wait_blocking() == 0
 
@@ -269,7 +269,7 @@ def test_a_terminal_gets_styles_unless_they_are_unwelcome(tmp_path, no_color, st
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=env, cwd=tmp_path)
     os.close(theirs)
     said = _read_all(ours)
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     assert b"worker_slots" in said
     assert (b"\x1b[" in said) is styled
 

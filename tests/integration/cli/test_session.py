@@ -69,7 +69,7 @@ def shop(console, fleet, migrated) -> str:
     module = console.module(APP)
     env = clean_environment() | QUICK | {"INTERLOCK_DSN": migrated, "PYTHONPATH": str(console.folder)}
     fleet.command(sys.executable, "-m", "interlock", "run", "-a", f"{module}:app", "--server-name", "blue", env=env)
-    eventually_blocking(lambda: console.json("manifests", "list"), 20, "manifests of the server")
+    eventually_blocking(lambda: console.json("manifests", "list"), 60, "manifests of the server")
     return f"{module}:app"
 
 
@@ -208,7 +208,7 @@ def resolved(console: Console) -> None:
     assert "retried already" in console.refused(1, "dead-letters", "requeue", first["id"], "--yes")
     closed = console.json("dead-letters", "acknowledge", first["id"], second["id"], "--yes", "--note", "known")
     assert (closed["dead_letters"], closed["skipped"]) == ([{"id": second["id"], "entry_id": None}], [first["id"]])
-    eventually_blocking(lambda: console.json("dead-letters", "list"), 20, "its third end")
+    eventually_blocking(lambda: console.json("dead-letters", "list"), 60, "its third end")
     assert len(console.json("dead-letters", "acknowledge", "--all", "--yes")["dead_letters"]) == 1
     assert {one["state"] for one in console.json("dead-letters", "list", "--state", "all")} == {
         "retried", "acknowledged",
@@ -220,11 +220,11 @@ def cancelled(console: Console) -> None:
         return console.json("executions", "list", "--train", "wait", "--state", "in_progress")
 
     console.json("manifests", "trigger", "waits")
-    found = eventually_blocking(lambda: len(running()) == 2 and running(), 20, "two that wait")
+    found = eventually_blocking(lambda: len(running()) == 2 and running(), 60, "two that wait")
     by_manifest = console.json("executions", "cancel", "--manifest", "waits", "--yes")
     assert by_manifest["asked_to_stop_ids"] == [found[0]["id"]]
     assert console.json("executions", "cancel", found[1]["id"], "--yes")["asked_to_stop_ids"] == [found[1]["id"]]
-    eventually_blocking(lambda: not running(), 20, "the end of both")
+    eventually_blocking(lambda: not running(), 60, "the end of both")
     assert console.json("executions", "cancel", "--group", "etl", "--yes")["asked_to_stop_ids"] == []
 
 
@@ -235,7 +235,7 @@ def repeated(console: Console) -> None:
     def reruns() -> list[dict]:
         return [one for one in console.json("executions", "show", done["id"])["reruns"] if one["state"] == "completed"]
 
-    [rerun] = eventually_blocking(reruns, 20, "the end of the second run")
+    [rerun] = eventually_blocking(reruns, 60, "the end of the second run")
     assert rerun["entry_id"] == entry
     second = console.json("executions", "show", rerun["execution_id"])
     assert (second["previous_execution_id"], second["input"]["times"]) == (done["id"], 3)

@@ -31,7 +31,7 @@ async def rows_read(ramp):
                 "SELECT n_tup_upd >= $1 FROM pg_stat_user_tables WHERE relid = 'interlock.work_queue'::regclass", 60
             )
 
-        await eventually(ticks_are_counted, 20, "the statistics of the dispatcher")
+        await eventually(ticks_are_counted, 60, "the statistics of the dispatcher")
         return await ramp.conn.fetchval(
             "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relid = 'interlock.work_queue'::regclass"
         )

@@ -59,7 +59,7 @@ def nothing_stays_armed():
 async def held_before_commit(dispatcher) -> tuple[Gate, asyncio.Task]:
     gate = Gate("dispatch.before_commit")
     tick = asyncio.create_task(dispatcher.tick())
-    await asyncio.wait_for(gate.reached.wait(), 10)
+    await asyncio.wait_for(gate.reached.wait(), 60)
     return gate, tick
 
 
@@ -89,7 +89,7 @@ async def test_control_locking_and_counting_in_one_statement_overshoots(ramp, co
     gate, tick = await held_before_commit(first)
     late = asyncio.create_task(second.tick())
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
-    await eventually(lambda: conn.fetchval(waiting), 10, "the second dispatcher at the lock")
+    await eventually(lambda: conn.fetchval(waiting), 60, "the second dispatcher at the lock")
     gate.open.set()
     await asyncio.gather(tick, late)
     assert await ramp.count_active() == 6
@@ -212,7 +212,7 @@ async def test_a_stopped_dispatcher_frees_its_locks_within_seconds(ramp, conn):
     async def somebody_dispatches() -> bool:
         return bool((await other.tick()).dispatched)
 
-    await eventually(somebody_dispatches, 20, "the other dispatcher")
+    await eventually(somebody_dispatches, 60, "the other dispatcher")
     gate.open.set()
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
         await tick

@@ -135,7 +135,7 @@ async def test_a_future_entry_waits_and_the_dispatcher_sleeps_until_then(ramp):
     cycle = await dispatcher.tick()
     assert not cycle.dispatched
     assert timedelta() < cycle.sleep <= timedelta(seconds=0.4)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not cycle.dispatched:
             await asyncio.sleep(cycle.sleep.total_seconds())
             cycle = await dispatcher.tick()
@@ -200,13 +200,13 @@ async def dispatched_by_both(ramp) -> list[int]:
     failpoints.arm("dispatch.before_commit", hold_the_first)
     try:
         first = asyncio.create_task(ramp.dispatcher().tick())
-        await asyncio.wait_for(met.wait(), 10)
+        await asyncio.wait_for(met.wait(), 60)
         second = asyncio.create_task(ramp.dispatcher().tick())
 
         async def done_or_waits() -> bool:
             return second.done() or bool(await ramp.conn.fetchval(WAITS))
 
-        await eventually(done_or_waits, 10, "the second dispatcher")
+        await eventually(done_or_waits, 60, "the second dispatcher")
         go.set()
         await asyncio.gather(first, second)
     finally:

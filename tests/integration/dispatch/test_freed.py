@@ -45,11 +45,11 @@ async def handed_over(migrated):
     two = Two(migrated)
     async with two.apps[0].running(), two.apps[1].running():
         held = await two.holds.aenqueue()
-        await eventually(lambda: _status(held, "in_progress"), 20, "the first job")
+        await eventually(lambda: _status(held, "in_progress"), 60, "the first job")
         waiting = await two.waits.aenqueue()
-        await eventually(lambda: any(cycle.skipped for cycle in two.looked), 20, "a look that finds no place")
+        await eventually(lambda: any(cycle.skipped for cycle in two.looked), 60, "a look that finds no place")
         two.go_on.set()
-        assert await held.aresult(timeout=20) == "held"
+        assert await held.aresult(timeout=60) == "held"
         yield waiting
 
 
@@ -58,7 +58,7 @@ async def _status(handle, status: str) -> bool:
 
 
 async def test_the_end_of_a_job_wakes_those_who_wait_for_its_place(handed_over):
-    assert await handed_over.aresult(timeout=20) == "waited"
+    assert await handed_over.aresult(timeout=60) == "waited"
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ async def test_a_holder_that_rolls_back_leaves_the_key_to_the_one_who_waited(sho
 
 async def until_somebody_waits(conn) -> None:
     question = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    await eventually(lambda: conn.fetchval(question), 10, "an enqueue that waits for the other transaction")
+    await eventually(lambda: conn.fetchval(question), 60, "an enqueue that waits for the other transaction")
 
 
 @pytest.mark.parametrize("level", ["repeatable_read", "serializable"])

@@ -32,13 +32,13 @@ async def server(migrated):
 
 
 async def test_the_output_comes_back_in_its_type(server):
-    assert await (await server.greet.aenqueue("Ada", times=2)).aresult(timeout=20) == "hello Ada! hello Ada! "
-    assert await (await server.double.aenqueue(21)).aresult(timeout=20) == 42
+    assert await (await server.greet.aenqueue("Ada", times=2)).aresult(timeout=60) == "hello Ada! hello Ada! "
+    assert await (await server.double.aenqueue(21)).aresult(timeout=60) == 42
 
 
 async def test_a_client_waits_for_what_another_server_runs(shop, server):
     handle = await shop.double.aenqueue(4)
-    assert await handle.aresult(timeout=20) == 8
+    assert await handle.aresult(timeout=60) == 8
     assert await handle.astatus() == "completed"
 
 
@@ -68,8 +68,8 @@ async def test_a_result_is_found_by_looking_when_no_notice_comes(shop, conn, mon
 
     failpoints.arm("dispatch.waits_for_result", reached)
     try:
-        waiting = asyncio.create_task(handle.aresult(timeout=20))
-        await asyncio.wait_for(waits.wait(), 10)
+        waiting = asyncio.create_task(handle.aresult(timeout=60))
+        await asyncio.wait_for(waits.wait(), 60)
         await end(conn, handle, "completed", output='"by hand"')
         assert await waiting == "by hand"
     finally:
@@ -77,7 +77,7 @@ async def test_a_result_is_found_by_looking_when_no_notice_comes(shop, conn, mon
 
 
 async def test_a_result_follows_the_retries_of_its_work(server):
-    assert await (await server.flaky.aenqueue()).aresult(timeout=20) == 3
+    assert await (await server.flaky.aenqueue()).aresult(timeout=60) == 3
 
 
 async def test_what_failed_for_good_is_raised_with_what_the_train_raised(server):
@@ -96,7 +96,7 @@ async def test_the_failure_of_a_chain_names_its_junction_and_so_does_its_dead_le
     with pytest.raises(
         WorkDeadLettered, match=r"of train 'load' failed in junction 'write' \(error\): KeyError: 7"
     ) as failed:
-        await handle.aresult(timeout=20)
+        await handle.aresult(timeout=60)
     assert failed.value.junction == "write"
     assert (await server.app.views.dead_letter(failed.value.dead_letter_id)).letter.junction == "write"
     assert [letter.junction for letter in (await server.app.views.dead_letters()).lines] == ["write"]
@@ -161,7 +161,7 @@ async def test_work_that_never_was_is_unknown(shop):
 
 async def test_many_waits_share_one_connection(shop, server, conn):
     handles = await shop.app.aenqueue_many([shop.double.bind(number) for number in range(30)])
-    assert await asyncio.gather(*(handle.aresult(timeout=30) for handle in handles)) == [2 * n for n in range(30)]
+    assert await asyncio.gather(*(handle.aresult(timeout=60) for handle in handles)) == [2 * n for n in range(30)]
     listeners = await conn.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND application_name = 'interlock listener'"

@@ -41,7 +41,7 @@ async def test_the_execution_carries_it_along(shop, conn, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", telemetry(valid=True))
     handle = await shop.greet.aenqueue("Ada")
     async with shop.app.running(["worker"]):
-        await handle.aresult(timeout=20)
+        await handle.aresult(timeout=60)
     assert await conn.fetchval("SELECT trace FROM interlock.execution") == PARENT
 
 

@@ -87,7 +87,7 @@ async def test_a_killed_run_leaves_no_process_behind(fleet, tmp_path):
     try:
         run.signal(signal.SIGKILL)
         for pid in up["pids"]:
-            await eventually(lambda pid=pid: not is_running(pid), 20, f"the end of process {pid}")
+            await eventually(lambda pid=pid: not is_running(pid), 60, f"the end of process {pid}")
     finally:
         shutil.rmtree(up["folder"], ignore_errors=True)
 

@@ -11,7 +11,7 @@ from tests.harness.waiting import NeverHappenedError, eventually
 
 
 async def fetch(dsn: str, sql: str):
-    conn = await asyncpg.connect(dsn, timeout=5)
+    conn = await asyncpg.connect(dsn, timeout=60)
     try:
         return await conn.fetchval(sql)
     finally:

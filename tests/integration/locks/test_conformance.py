@@ -11,7 +11,7 @@ from tests.harness.waiting import eventually
 from tests.integration.locks.conftest import request
 
 NOTHING = timedelta(0)
-SHORT = 0.15
+SHORT = 1.5  # what is asked of a lease meanwhile must come before its end
 
 
 def held(asked, grant: Grant, ttl: float = 30.0) -> Held:
@@ -23,7 +23,7 @@ async def granted_soon(backend, **wish) -> Grant:
         answer = await backend.acquire(request(**wish))
         return answer if isinstance(answer, Grant) else None
 
-    return await eventually(granted, 5, "a grant")
+    return await eventually(granted, 60, "a grant")
 
 
 async def test_n_slots_have_n_holders_and_no_more(backend):
@@ -87,11 +87,11 @@ async def test_a_released_slot_is_free_at_once_and_nobody_is_blamed(backend):
 async def test_extending_moves_the_end(backend):
     asked = request(ttl=SHORT)
     grant = await backend.acquire(asked)
-    remaining = (await backend.extend([held(asked, grant)]))[asked.token]
-    assert timedelta(seconds=29) < remaining <= timedelta(seconds=30)
+    remaining = (await backend.extend([held(asked, grant, 1200)]))[asked.token]
+    assert timedelta(minutes=19) < remaining <= timedelta(minutes=20)
     [holder] = await backend.holders()
-    assert holder.expires_in > timedelta(seconds=29)
-    assert holder.ttl == timedelta(seconds=30)
+    assert holder.expires_in > timedelta(minutes=19)
+    assert holder.ttl == timedelta(minutes=20)
 
 
 async def test_extending_never_takes_a_slot_back_even_if_nobody_else_took_it(backend):
@@ -101,7 +101,7 @@ async def test_extending_never_takes_a_slot_back_even_if_nobody_else_took_it(bac
     async def gone():
         return not await backend.holders()
 
-    await eventually(gone, 5, "the end of the lease")
+    await eventually(gone, 60, "the end of the lease")
     assert await backend.extend([held(asked, grant)]) == {}
     assert await backend.holders() == []
 
@@ -132,7 +132,7 @@ async def test_a_released_lease_is_not_released_twice(backend):
 async def test_a_slot_that_must_be_held_at_least_so_long_stays_taken_after_its_release(backend):
     asked = request()
     grant = await backend.acquire(asked)
-    assert await backend.release(asked.name, asked.token, timedelta(seconds=0.4))
+    assert await backend.release(asked.name, asked.token, timedelta(seconds=2))
     assert isinstance(await backend.acquire(request()), Refusal)
     assert await backend.extend([held(asked, grant)]) == {}
     assert (await granted_soon(backend)).expired is None
@@ -162,7 +162,7 @@ async def test_a_lowered_number_drains_and_takes_nothing_from_those_who_hold(bac
 
 async def test_holders_are_listed_with_what_an_operator_needs(backend):
     before = datetime.now(UTC)
-    asked = request("b", slots=2, start=1, ttl=20)
+    asked = request("b", slots=2, start=1, ttl=1200)
     grant = await backend.acquire(asked)
     await backend.acquire(request("a"))
     first, second = await backend.holders()
@@ -170,9 +170,9 @@ async def test_holders_are_listed_with_what_an_operator_needs(backend):
     assert (second.owner, second.server, second.slots) == ("one", asked.server, 2)
     assert second.fence == grant.fence
     assert second.acquired_at == grant.acquired_at
-    assert abs(second.acquired_at - before) < timedelta(seconds=5)
-    assert NOTHING <= second.age < timedelta(seconds=5)
-    assert timedelta(seconds=15) < second.expires_in <= second.ttl == timedelta(seconds=20)
+    assert abs(second.acquired_at - before) < timedelta(minutes=1)
+    assert NOTHING <= second.age < timedelta(minutes=1)
+    assert timedelta(minutes=19) < second.expires_in <= second.ttl == timedelta(minutes=20)
     assert [holder.name for holder in await backend.holders("b")] == ["b"]
 
 

@@ -92,9 +92,9 @@ async def test_a_server_and_a_web_process_do_all_their_work_with_the_documented_
     failures: list[object] = []
     shop.app.events.subscribe(lambda event: failures.append(event) if type(event).__name__ == "LoopFailed" else None)
     async with shop.app.running(), web:
-        assert await (await web.trains.get("double").using(key="k").aenqueue(21)).aresult(timeout=30) == 42
+        assert await (await web.trains.get("double").using(key="k").aenqueue(21)).aresult(timeout=60) == 42
         await publish(web, address("shop_web"))
-        await asyncio.wait_for(asyncio.gather(shop.delivered.wait(), shop.ticked.wait()), 30)
+        await asyncio.wait_for(asyncio.gather(shop.delivered.wait(), shop.ticked.wait()), 60)
         await web.trains.get("fail").aenqueue()
         await eventually(lambda: has_run(shop.app, "after"), 30, "the dependent")
         await eventually(shop.app.dead_letters.alist, 30, "the dead letter")

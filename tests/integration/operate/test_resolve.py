@@ -63,7 +63,7 @@ def both_choose_first(monkeypatch):
 
     async def choose_and_wait(self, *args, **options):
         found = await choose(self, *args, **options)
-        await asyncio.wait_for(chosen.wait(), 20)
+        await asyncio.wait_for(chosen.wait(), 60)
         return found
 
     monkeypatch.setattr(DeadLetters, "choose", choose_and_wait)

@@ -258,13 +258,13 @@ async def test_an_idle_drain_is_woken_by_the_publishing_transaction(migrated, co
     world = World(migrated, outbox_polling_interval=HOUR)
     async with world.app.running(["outbox"]):
         await world.app.outbox.apublish(conn, "first", {})
-        await eventually(lambda: len(world.calls) == 1, 10)
+        await eventually(lambda: len(world.calls) == 1, 60)
         async with conn.transaction():
             await world.app.outbox.apublish(conn, "second", {})
-        await eventually(lambda: len(world.calls) == 2, 5)
+        await eventually(lambda: len(world.calls) == 2, 60)
         world.answers = {"third": Retry(timedelta(milliseconds=100))}
         await world.app.outbox.apublish(conn, "third", {})
-        await eventually(lambda: len(world.calls) >= 4, 10, "the retry, in time")
+        await eventually(lambda: len(world.calls) >= 4, 60, "the retry, in time")
 
 
 async def test_a_stop_gives_back_what_waits_and_settles_what_runs(migrated, conn):
@@ -278,7 +278,7 @@ async def test_a_stop_gives_back_what_waits_and_settles_what_runs(migrated, conn
 
     async with app.running(["outbox"]):
         await app.outbox.apublish_many(conn, [Draft("a") for _ in range(10)])
-        await asyncio.wait_for(running.wait(), 10)
+        await asyncio.wait_for(running.wait(), 60)
         asyncio.get_running_loop().call_later(0.1, go_on.set)
     rows = await conn.fetch("SELECT state, claims, claim_token, crashes FROM interlock.outbox ORDER BY id")
     assert [tuple(row) for row in rows] == [("delivered", 1, None, 0), *[("pending", 0, None, 0)] * 9]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
-SHORT = {"lease": timedelta(seconds=0.9), "heartbeat": timedelta(seconds=0.2)}
+SHORT = {"lease": timedelta(seconds=2.4), "heartbeat": timedelta(seconds=0.6)}
 LEASE = SHORT["lease"].total_seconds()
 
 
@@ -56,7 +56,7 @@ class House:
 
 async def left(keeper: Keeper) -> None:
     keeper.stop()
-    await eventually(lambda: not keeper.lives_here(), 10, "the end of the keeper")
+    await eventually(lambda: not keeper.lives_here(), 60, "the end of the keeper")
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ UNNOTICED_HUB = """
 
 
 def ended(process) -> tuple[dict, dict]:
-    parent = process.expect_blocking("parent", 40)
+    parent = process.expect_blocking("parent", 60)
     assert process.heard("child_failed") == []
     assert parent["status"] == 0
     assert process.wait_blocking() == 0
@@ -168,7 +168,7 @@ async def test_a_child_sends_its_notices_though_the_parent_was_about_to_send(fle
     try:
         await conn.add_listener("interlock_interlock", lambda *notice: heard.append(notice[-1]))
         process = fleet.start(BEGINNING + NOTIFIER, database)
-        assert (await process.expect("parent", 40))["status"] == 0
+        assert (await process.expect("parent", 60))["status"] == 0
         assert process.heard("child_failed") == process.heard("failed") == []
         await eventually(lambda: "work:child" in heard)
     finally:
@@ -183,6 +183,6 @@ def test_control_a_child_that_does_not_notice_the_fork_believes_in_its_parents_l
 
 def test_control_a_child_that_does_not_notice_the_fork_uses_its_parents_line(fleet, database):
     process = fleet.start(BEGINNING + UNNOTICED_HUB, database)
-    assert process.expect_blocking("parent", 40)["status"] == 1
+    assert process.expect_blocking("parent", 60)["status"] == 1
     [failed] = process.heard("child_failed")
     assert "attached to a different loop" in failed["error"]

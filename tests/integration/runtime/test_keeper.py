@@ -120,7 +120,7 @@ async def test_a_server_that_was_marked_lost_says_so_and_registers_anew_with_its
     keeper.on_lost(told.append)
     began = time.monotonic()
     await marked_lost(house, old)
-    await eventually(lambda: keeper.server not in (old, None), 5)
+    await eventually(lambda: keeper.server not in (old, None), 60)
     assert time.monotonic() - began < SHORT["heartbeat"].total_seconds() + 1
     assert told == [old]
     assert [event.server for event in house.told(LeaseLostByServer)] == [old]
@@ -145,7 +145,7 @@ async def test_a_draining_server_keeps_its_lease_until_it_stops(house):
     assert await house.states() == {mine: "draining"}
     assert [event.server for event in house.told(ServerDraining)] == [mine]
     before = (await house.rows("renewed_at"))[0][0]
-    await eventually(lambda: renewed_after(house, before), 5)
+    await eventually(lambda: renewed_after(house, before), 60)
     await left(keeper)
     assert await house.states() == {mine: "gone"}
 
@@ -159,12 +159,12 @@ async def test_a_draining_server_that_was_marked_lost_is_draining_under_its_new_
     old = keeper.server
     await keeper.drain()
     await marked_lost(house, old)
-    await eventually(lambda: keeper.server not in (old, None), 5)
+    await eventually(lambda: keeper.server not in (old, None), 60)
 
     async def drains() -> bool:
         return (await house.states())[keeper.server] == "draining"
 
-    await eventually(drains, 5)
+    await eventually(drains, 60)
 
 
 async def test_no_database_is_a_typed_error_and_leaves_no_thread(house):
@@ -180,12 +180,12 @@ async def test_a_start_that_is_given_up_leaves_neither_a_thread_nor_a_living_row
     keeper = house.keeper(dsn=proxy.dsn(house.dsn))
     proxy.half_open()
     starting = asyncio.create_task(keeper.start())
-    await eventually(lambda: proxy.accepted > 0, 5)
+    await eventually(lambda: proxy.accepted > 0, 60)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
     proxy.heal()
-    await eventually(lambda: not keeper_threads(), 10, "the end of the keeper")
+    await eventually(lambda: not keeper_threads(), 60, "the end of the keeper")
     assert "alive" not in (await house.states()).values()
 
 
@@ -203,7 +203,7 @@ def never_answers(keeper, monkeypatch) -> None:
 async def test_a_registration_that_nobody_confirmed_is_withdrawn(house, monkeypatch):
     keeper = house.keeper()
     never_answers(keeper, monkeypatch)
-    with pytest.raises(DatabaseUnavailable, match=r"no answer within 0\.2 s"):
+    with pytest.raises(DatabaseUnavailable, match=r"no answer within 0\.6 s"):
         await keeper.start()
     assert list((await house.states()).values()) == ["gone"]
     assert keeper.server is None
@@ -228,11 +228,11 @@ async def test_a_line_that_went_dead_is_replaced_and_the_lease_is_still_ours(hou
     keeper = await house.started(dsn=proxy.dsn(house.dsn))
     mine = keeper.server
     proxy.half_open()
-    await eventually(lambda: house.told(LeaseRenewalFailed), 5)
-    await eventually(lambda: keeper.remaining.total_seconds() == 0, 5)
+    await eventually(lambda: house.told(LeaseRenewalFailed), 60)
+    await eventually(lambda: keeper.remaining.total_seconds() == 0, 60)
     proxy.heal()
     began = time.monotonic()
-    await eventually(lambda: keeper.remaining.total_seconds() > 0, 10)
+    await eventually(lambda: keeper.remaining.total_seconds() > 0, 60)
     assert time.monotonic() - began < 5
     assert await house.states() == {mine: "alive"}
     assert keeper.server == mine
@@ -250,6 +250,6 @@ async def test_a_server_that_cannot_register_anew_at_once_does_so_with_a_later_h
 
     monkeypatch.setattr(keeper._lease.servers, "register", fail_once)
     await marked_lost(house, old)
-    await eventually(lambda: keeper.server not in (old, None), 10)
+    await eventually(lambda: keeper.server not in (old, None), 60)
     assert await house.states() == {old: "lost", keeper.server: "alive"}
     assert len(house.told(LeaseLostByServer)) == 1

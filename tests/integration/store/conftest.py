@@ -30,7 +30,7 @@ def connect(closing) -> Callable[[str], Awaitable[asyncpg.Connection]]:
     """Opens a connection of the test's own."""
 
     async def open_one(dsn: str) -> asyncpg.Connection:
-        conn = await asyncpg.connect(dsn, timeout=5, command_timeout=20)
+        conn = await asyncpg.connect(dsn, timeout=60, command_timeout=60)
         closing.callback(conn.terminate)
         return conn
 

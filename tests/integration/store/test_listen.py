@@ -37,11 +37,11 @@ class Running:
     def seen(self, kind: type) -> list:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def ready(self, times: int = 1, timeout: float = 10.0) -> None:  # noqa: ASYNC109  the timeout names the event
+    async def ready(self, times: int = 1, timeout: float = 60.0) -> None:  # noqa: ASYNC109  the timeout names the event
         await eventually(lambda: len(self.seen(ListenReady)) >= times, timeout, f"listening for the {times}. time")
 
     async def hears(self, detail: str) -> None:
-        conn = await asyncpg.connect(self.database.dsn, timeout=5)
+        conn = await asyncpg.connect(self.database.dsn, timeout=60)
         try:
             await notify_in(conn, self.database, [f"work:{detail}"])
         finally:
@@ -113,7 +113,7 @@ async def test_a_silent_line_is_noticed_and_survived(running, database, proxy_to
     one = running(proxy.dsn(database))
     await one.ready()
     proxy.half_open()
-    await eventually(lambda: one.seen(ListenLost), 6)
+    await eventually(lambda: one.seen(ListenLost), 60)
     assert not one.hub.listening
     proxy.heal()
     start = time.monotonic()
@@ -135,7 +135,7 @@ async def test_pooled_connections_that_stay_dead_do_not_keep_the_hub_from_coming
     await one.ready()
     proxy.half_open()
     one.database.dsn = database
-    await eventually(lambda: one.seen(ListenLost), 6)
+    await eventually(lambda: one.seen(ListenLost), 60)
     start = time.monotonic()
     await one.ready(2)
     assert time.monotonic() - start < BACK_WITHIN
@@ -169,7 +169,7 @@ async def test_where_notices_do_not_arrive_it_says_so_and_polls(opened, database
 
 async def test_control_the_same_hub_listens_where_notices_arrive(opened, database, closing):
     events: list = []
-    hub = NoticeHub(opened(database), emit=events.append, probe_timeout=timedelta(seconds=2))
+    hub = NoticeHub(opened(database), emit=events.append, probe_timeout=timedelta(seconds=60))
     closing.push_async_callback(hub.close)
     assert await hub.tick() == listen.CHECK_INTERVAL
     assert [type(event) for event in events] == [ListenReady]

@@ -113,7 +113,7 @@ async def test_event_loops_that_ended_without_closing_leave_at_most_the_last_con
             " WHERE application_name = 'interlock' AND datname = current_database()"
         )
 
-    await eventually(at_most_the_last, 5, "the connections of ended loops are gone")
+    await eventually(at_most_the_last, 60, "the connections of ended loops are gone")
 
 
 async def test_the_door_can_be_used_again_after_it_was_closed(opened, database):

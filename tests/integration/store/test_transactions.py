@@ -79,7 +79,7 @@ STANDS_STILL = """
     from tests.harness.child import tell
 
     async def main():
-        door = Database(sys.argv[1], StoreSettings(tick_idle_timeout=timedelta(seconds=0.4)))
+        door = Database(sys.argv[1], StoreSettings(tick_idle_timeout=timedelta(seconds=2)))
         async with getattr(door, sys.argv[2])() as conn:
             await conn.execute("UPDATE pair SET n = 1 WHERE id = 1")
             tell("locked")
@@ -99,8 +99,8 @@ async def test_a_tick_whose_process_stands_still_is_ended_by_the_server(database
     start = time.monotonic()
     process.stop()
     assert not await row_is_free(two_rows)
-    await eventually(lambda: row_is_free(two_rows), 3)
-    assert time.monotonic() - start < 2
+    await eventually(lambda: row_is_free(two_rows), 60)
+    assert time.monotonic() - start < 4
     assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
 
 
@@ -109,7 +109,7 @@ async def test_control_a_plain_transaction_keeps_its_locks_while_the_process_sta
     await process.expect("locked")
     process.stop()
     with pytest.raises(AssertionError):
-        await eventually(lambda: row_is_free(two_rows), 1.5)
+        await eventually(lambda: row_is_free(two_rows), 4)
 
 
 async def test_a_tick_ends_a_statement_that_takes_too_long_or_waits_too_long(opened, database, two_rows):

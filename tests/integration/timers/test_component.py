@@ -50,8 +50,8 @@ async def test_timers_fire_on_a_server_and_their_totals_are_listed(app, migrated
     opens, closes = later.time(), (later + timedelta(hours=1)).time()
     app.add_timer("not now", often, every(milliseconds=50), exclude=[exclude.window(closes, opens)])
     async with app.running(["timers"]):
-        await eventually(lambda: ran.count("often") >= 3 and "plain" in ran, 10, "some runs")
-        await eventually(lambda: count(app, TimerSkipped), 10, "a skip")
+        await eventually(lambda: ran.count("often") >= 3 and "plain" in ran, 60, "some runs")
+        await eventually(lambda: count(app, TimerSkipped), 60, "a skip")
     async with Interlock(migrated, name="shop") as client:
         rows = {row.name: row for row in await client.timers.alist()}
         assert await client.locks.aholders() == []
@@ -103,15 +103,15 @@ async def test_an_outage_of_redis_is_told_once_and_ends_without_a_restart(migrat
     app.timer(every(milliseconds=100), name="t", spread_start=False)(_nothing)
     monkeypatch.setattr("interlock.timers.component.WRITE_INTERVAL", timedelta(milliseconds=200))
     async with app.running(["timers"]):
-        await eventually(lambda: count(app, TimerStarted), 10, "a run")
+        await eventually(lambda: count(app, TimerStarted), 60, "a run")
         own_valkey.kill()
-        await eventually(lambda: count(app, TimerSkipped) >= 5, 10, "skips")
-        await eventually(lambda: trouble(app), 10, "word of it in the database")
+        await eventually(lambda: count(app, TimerSkipped) >= 5, 60, "skips")
+        await eventually(lambda: trouble(app), 60, "word of it in the database")
         own_valkey.start()
-        await eventually(lambda: count(app, TimerLockBack), 20, "slots again")
+        await eventually(lambda: count(app, TimerLockBack), 60, "slots again")
         started = count(app, TimerStarted)
-        await eventually(lambda: count(app, TimerStarted) > started, 10, "a run")
-        await eventually(lambda: quiet(app), 10, "word of its end")
+        await eventually(lambda: count(app, TimerStarted) > started, 60, "a run")
+        await eventually(lambda: quiet(app), 60, "word of its end")
     assert count(app, TimerLockDown) == 1
 
 
@@ -123,7 +123,7 @@ async def test_from_one_server_to_many_a_lock_service_is_asked_for_those_timers_
     app.timer(every(milliseconds=50), name="for itself", spread_start=False)(_nothing)
     app.timer(every(milliseconds=50), name="together", spread_start=False, distributed=True)(_nothing)
     async with app.running(["timers"]):
-        await eventually(lambda: count(app, TimerStarted) > 2 and count(app, TimerLockDown), 10, "both to be tried")
+        await eventually(lambda: count(app, TimerStarted) > 2 and count(app, TimerLockDown), 60, "both to be tried")
         listed = {row.name: row.distributed for row in await app.timers.alist()}
     assert listed == {"for itself": False, "together": True}
     assert {event.timer for event in app.said if isinstance(event, TimerStarted)} == {"for itself"}

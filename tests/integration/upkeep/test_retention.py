@@ -119,7 +119,7 @@ async def test_two_servers_forget_acts_at_once_and_wait_for_nobody(attic):
     async with attic.conn.transaction():
         held = await attic.conn.fetchval("SELECT id FROM interlock.audit WHERE id = $1 FOR UPDATE", acts[3])
         both = [attic.retention(cleanup_batch=5).run() for _ in range(2)]
-        await asyncio.wait_for(asyncio.gather(*both), 20)
+        await asyncio.wait_for(asyncio.gather(*both), 60)
         assert held in await attic.ids("audit")
     await attic.retention().run()
     assert await attic.ids("audit") == {kept}
@@ -178,7 +178,7 @@ async def test_two_servers_that_clean_up_at_once_both_succeed_and_wait_for_nobod
     async with attic.conn.transaction():
         held = await attic.conn.fetchval("SELECT id FROM interlock.execution ORDER BY ended_at LIMIT 1 FOR UPDATE")
         both = [attic.retention(cleanup_batch=3).run() for _ in range(2)]
-        first, second = await asyncio.wait_for(asyncio.gather(*both), 20)
+        first, second = await asyncio.wait_for(asyncio.gather(*both), 60)
     assert (first + second).rows["executions"] == 39, "all but the one that was held"
     assert await attic.ids("execution") == {held}
     assert await attic.ids("dead_letter") == set()

@@ -130,7 +130,7 @@ def activate_twice(works, yard, family):
 
     async def meet() -> None:
         arrived.append(1)
-        await eventually(other_is_there, 10, "the other that activates")
+        await eventually(other_is_there, 60, "the other that activates")
 
     @works.app.train
     async def repair() -> None: ...

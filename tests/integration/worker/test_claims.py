@@ -49,7 +49,7 @@ async def claimed_by_both(two, yard) -> list[list[int]]:
         async def done_or_waits() -> bool:
             return second.done() or bool(await yard.conn.fetchval(WAITS))
 
-        await eventually(done_or_waits, 10, "the second claim")
+        await eventually(done_or_waits, 60, "the second claim")
     return [first, await second]
 
 

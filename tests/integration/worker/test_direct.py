@@ -80,7 +80,7 @@ async def test_control_without_the_look_back_what_was_dispatched_is_run_by_nobod
 
     await work.aenqueue()
     await works.start()
-    await eventually(lambda: bool(answer_lost), 10, "an answer that is lost")
+    await eventually(lambda: bool(answer_lost), 60, "an answer that is lost")
     await (await work.aenqueue()).aresult(10)
     assert (await yard.execution(answer_lost[0]))["state"] == "in_progress"
 
@@ -127,7 +127,7 @@ async def most_at_once(works, yard, monkeypatch) -> int:
     await works.start(app)
     for run in runs:
         await works.ended(run)
-    await eventually(lambda: running == 0 and asked.is_set(), 10, "the end of all bodies")
+    await eventually(lambda: running == 0 and asked.is_set(), 60, "the end of all bodies")
     return most
 
 
@@ -196,7 +196,7 @@ async def test_a_server_that_is_marked_lost_before_the_commit_settles_nothing(wo
     handle = await work.aenqueue()
     await works.start()
     assert await handle.aresult(15) == "fresh"
-    await eventually(lambda: bool(works.told(SettleRefused)), 10, "the refusal of the stale outcome")
+    await eventually(lambda: bool(works.told(SettleRefused)), 60, "the refusal of the stale outcome")
     assert sorted((await yard.states()).values()) == ["completed", "failed"]
 
 

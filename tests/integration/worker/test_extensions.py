@@ -67,7 +67,7 @@ class TestResources:
 
         run = await yard.dispatch()
         async with works.app.running(["worker"]):
-            await asyncio.wait_for(begun.wait(), 10)
+            await asyncio.wait_for(begun.wait(), 60)
         assert seen == ["worked", "closed"]
         assert (await yard.execution(run))["state"] == "completed"
 
@@ -261,7 +261,7 @@ class Heard:
         self.runs.append(run)
 
     async def of(self, count: int) -> list[FinishedRun]:
-        await eventually(lambda: len(self.runs) >= count, 10, f"{count} calls of the hook")
+        await eventually(lambda: len(self.runs) >= count, 60, f"{count} calls of the hook")
         return self.runs
 
 
@@ -413,7 +413,7 @@ class TestHooks:
 
         await yard.dispatch()
         async with works.app.running(["worker"]):
-            await asyncio.wait_for(begun.wait(), 10)
+            await asyncio.wait_for(begun.wait(), 60)
         assert story == ["heard", "closed"]
 
     async def test_a_settle_that_is_refused_is_heard_by_nobody(self, works, yard):
@@ -427,7 +427,7 @@ class TestHooks:
 
         await yard.dispatch()
         async with works.app.running(["worker"]):
-            await eventually(lambda: works.told(SettleRefused), 10, "the refusal")
+            await eventually(lambda: works.told(SettleRefused), 60, "the refusal")
         assert heard.runs == []
 
     async def test_a_step_of_a_stepper_ends_when_everybody_has_heard(self, works, yard):

@@ -40,7 +40,7 @@ def long_job(works, yard):
             await works.app.atrigger("long")
             await step.tick("dispatch")
             working = asyncio.create_task(step.tick("worker"))
-            await asyncio.wait_for(begun.wait(), 10)
+            await asyncio.wait_for(begun.wait(), 60)
             step.advance(HOURS)
             yield step
             over.set()

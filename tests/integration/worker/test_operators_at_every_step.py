@@ -112,7 +112,7 @@ class Line:
         failpoints.arm(failpoint, wait)
         ticking = asyncio.create_task(self.step.tick(role))
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await reached.wait()
             yield
         finally:
@@ -127,7 +127,7 @@ class Line:
             async def done_or_waits() -> bool:
                 return acting.done() or bool(await self.yard.conn.fetchval(WAITS))
 
-            await eventually(done_or_waits, 10, f"{act} at {failpoint}")
+            await eventually(done_or_waits, 60, f"{act} at {failpoint}")
         await acting
 
     async def runs_again(self) -> set[str]:

@@ -96,7 +96,7 @@ async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path
     await eventually(lambda: file.exists() and file.read_text(), 30, "the child")
     child = int(file.read_text())
     os.kill(process.pid, signal.SIGKILL)
-    await eventually(lambda: not _runs(child), 10, "the end of the child")
+    await eventually(lambda: not _runs(child), 60, "the end of the child")
     await asyncio.to_thread(process.kill)
 
 

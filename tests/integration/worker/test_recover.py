@@ -137,7 +137,7 @@ async def recover_twice(door, yard, registered):
     met, judge = asyncio.Barrier(2), await registered()
 
     async def meet() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await met.wait()
 
     async def recover_twice() -> list[int]:
@@ -190,7 +190,7 @@ async def test_recovery_passes_over_a_row_that_somebody_holds(migrated, yard, re
     try:
         async with other.transaction():
             await other.execute("SELECT FROM interlock.execution WHERE id = $1 FOR UPDATE", held)
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(60):
                 await recovery.tick()
     finally:
         await other.close()

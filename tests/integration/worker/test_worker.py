@@ -93,7 +93,7 @@ async def test_what_is_said_while_outcomes_are_written_does_not_name_the_job_tha
     await works.start()
     for run in runs:
         await works.ended(run)
-    await eventually(lambda: len(named) == len(runs), 10, "the news of all ends")
+    await eventually(lambda: len(named) == len(runs), 60, "the news of all ends")
     assert named == [None] * len(runs)
 
 
@@ -271,7 +271,7 @@ async def test_control_a_batch_that_is_given_up_as_a_whole_harms_all_its_members
 
     runs = [await yard.dispatch(input={"n": n}) for n in range(6)]
     await works.start()
-    await eventually(lambda: works.told(WorkClaimed)[5:], 10, "the claims")
+    await eventually(lambda: works.told(WorkClaimed)[5:], 60, "the claims")
     later = await yard.dispatch(input={"n": 7})
     assert (await works.ended(later))["state"] == "completed"
     assert {(await yard.execution(run))["state"] for run in runs} == {"in_progress"}
@@ -364,7 +364,7 @@ async def test_a_cancel_ends_a_chain_at_its_next_junction(works, yard):
 
     def first(n: int) -> int:
         began.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return n
 
     async def second(n: int) -> int:
@@ -465,7 +465,7 @@ async def test_a_thread_that_ignores_its_cancellation_is_handed_back_and_settles
 
     @app.train
     def work() -> None:
-        go_on.wait(30)
+        go_on.wait(60)
 
     execution = await yard.dispatch()
     async with app.running(["worker"]):
@@ -487,7 +487,7 @@ async def test_a_settle_of_what_belongs_to_another_is_refused_and_said_so(works,
     await works.reaches(execution, "in_progress")
     await yard.claimed(execution)
     go_on.set()
-    await eventually(lambda: works.told(SettleRefused), 5, "the refusal")
+    await eventually(lambda: works.told(SettleRefused), 60, "the refusal")
     assert (await yard.execution(execution))["state"] == "in_progress"
     assert works.told(ExecutionSettled) == []
 
@@ -502,7 +502,7 @@ async def test_many_jobs_end_each_once(works, yard):
 
     runs = [await yard.dispatch(input={"n": n}) for n in range(300)]
     await works.start()
-    await eventually(lambda: len(works.told(ExecutionSettled)) == 300, 20, "300 settled jobs")
+    await eventually(lambda: len(works.told(ExecutionSettled)) == 300, 60, "300 settled jobs")
     assert sorted(seen) == list(range(300))
     assert set((await yard.states()).values()) == {"completed"}
     assert len(runs) == 300

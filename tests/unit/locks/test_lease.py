@@ -26,7 +26,7 @@ from interlock.observe.events.lock import (
 )
 from tests.harness.waiting import eventually
 
-TTL = timedelta(seconds=0.3)
+TTL = timedelta(seconds=1.5)  # shorter ones run out by themselves on a busy machine
 
 
 def block(lease, duration):
@@ -46,7 +46,7 @@ async def hold_until_lost(locks, then) -> None:
 async def renewals(service, count: int = 3) -> None:
     """Until the lease would have run out several times if nobody renewed it."""
     enough = service.extends + 3 * count
-    await eventually(lambda: service.extends >= enough, 20, "renewals")
+    await eventually(lambda: service.extends >= enough, 60, "renewals")
 
 
 def seen(locks, kind):
@@ -99,8 +99,8 @@ async def test_whoever_finds_every_slot_taken_is_told_at_once(locks):
 
 async def test_whoever_waits_gets_the_slot_that_becomes_free(locks):
     lease = await locks.atry_hold("x")
-    waiting = asyncio.create_task(locks.atry_hold("x", wait=5))
-    await eventually(lambda: len(seen(locks, SlotRefused)) > 1, 5, "a second try")
+    waiting = asyncio.create_task(locks.atry_hold("x", wait=60))
+    await eventually(lambda: len(seen(locks, SlotRefused)) > 1, 60, "a second try")
     assert not waiting.done()
     await lease.arelease()
     async with await waiting as got:
@@ -145,11 +145,11 @@ async def test_a_frozen_heartbeat_lets_ensure_raise_before_the_service_gives_the
 async def test_the_deadline_counts_from_before_the_request_was_sent(open_locks):
     class Slow(MemoryLocks):
         async def acquire(self, request):
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(TTL.total_seconds() / 2)
             return await super().acquire(request)
 
     lease = await open_locks(Slow()).atry_hold("x", ttl=TTL)
-    assert lease.remaining() <= timedelta(seconds=0.15)
+    assert lease.remaining() <= TTL / 2
     await lease.arelease()
 
 
@@ -219,17 +219,17 @@ async def test_a_body_that_never_noticed_is_told_at_its_end(locks):
 async def test_a_lease_that_only_marks_its_loss_leaves_the_body_alone(locks):
     async with locks.hold("x", ttl=TTL, on_lost="mark") as lease:
         await locks.aforce_release("x", actor="ada")
-        await eventually(lambda: lease.lost, 5, "the loss")
+        await eventually(lambda: lease.lost, 60, "the loss")
     assert not lease.ended or lease.lost
 
 
 async def test_an_outage_shorter_than_the_lease_loses_nothing(locks, service):
-    async with locks.hold("x", ttl=timedelta(seconds=0.6)) as lease:
+    async with locks.hold("x", ttl=2 * TTL) as lease:
         service.down = True
-        await eventually(lambda: seen(locks, SlotRenewalFailed), 5, "a failed renewal")
+        await eventually(lambda: seen(locks, SlotRenewalFailed), 60, "a failed renewal")
         service.down = False
         count = service.extends
-        await eventually(lambda: service.extends > count, 5, "a renewal")
+        await eventually(lambda: service.extends > count, 60, "a renewal")
         lease.ensure()
     assert seen(locks, SlotLost) == []
 
@@ -254,7 +254,7 @@ async def test_a_slot_that_could_not_be_given_back_is_given_back_later(locks, se
     async def free():
         return not await service.holders()
 
-    await eventually(free, 5, "the slot to be free long before its lease ends")
+    await eventually(free, 15, "the slot to be free long before its lease ends")
 
 
 async def test_a_slot_that_was_granted_to_a_caller_who_had_gone_does_not_stay_taken(open_locks):
@@ -271,7 +271,7 @@ async def test_a_slot_that_was_granted_to_a_caller_who_had_gone_does_not_stay_ta
     async def free():
         return not await service.holders()
 
-    await eventually(free, 5, "the slot to be free long before its lease ends")
+    await eventually(free, 15, "the slot to be free long before its lease ends")
 
 
 async def test_a_service_that_does_not_answer_is_an_error_and_not_a_refusal(locks, service):
@@ -286,15 +286,15 @@ async def test_a_service_that_hangs_counts_as_one_that_does_not_answer(open_lock
         async def acquire(self, _):
             await asyncio.sleep(30)
 
-    with pytest.raises(LockServiceUnavailable, match=r"no answer within 0\.3 s"):
+    with pytest.raises(LockServiceUnavailable, match=r"no answer within 1\.5 s"):
         await open_locks(Hanging()).atry_hold("x", ttl=TTL)
 
 
 async def test_extending_by_hand_moves_the_deadline_and_changes_the_ttl(locks, service):
     async with locks.hold("x", ttl=TTL) as lease:
-        await lease.aextend(timedelta(seconds=20))
-        assert lease.remaining() > timedelta(seconds=19)
-        assert lease.ttl == timedelta(seconds=20)
+        await lease.aextend(timedelta(minutes=20))
+        assert lease.remaining() > timedelta(minutes=19)
+        assert lease.ttl == timedelta(minutes=20)
 
 
 async def test_extending_by_hand_what_is_lost_raises(locks):
@@ -314,17 +314,17 @@ async def test_a_released_lease_is_no_permission_any_more(locks):
 
 
 async def test_a_slot_stays_taken_for_at_least_as_long_as_asked(locks):
-    async with locks.hold("x", at_least=0.2):
+    async with locks.hold("x", at_least=2):
         pass
     assert await locks.atry_hold("x") is None
-    async with locks.hold("x", wait=5):
+    async with locks.hold("x", wait=60):
         pass
     assert seen(locks, SlotExpired) == []
 
 
 async def test_a_lease_held_longer_than_expected_is_told_once(locks, service):
     async with locks.hold("x", ttl=TTL, warn_after=timedelta(seconds=0.05)) as lease:
-        await eventually(lambda: seen(locks, SlotHeldLong), 5, "the warning")
+        await eventually(lambda: seen(locks, SlotHeldLong), 60, "the warning")
         await lease.aextend()
         await renewals(service)
     assert len(seen(locks, SlotHeldLong)) == 1
@@ -344,7 +344,7 @@ async def test_holders_that_disagree_are_both_named_and_once(open_locks, service
 async def test_a_holder_that_vanished_is_named_by_its_successor(open_locks, service):
     dead, heir = open_locks(service, "dead"), open_locks(service, "heir")
     (await dead.atry_hold("x", ttl=TTL)).abandon()
-    async with heir.hold("x", wait=5):
+    async with heir.hold("x", wait=60):
         pass
     assert seen(heir, SlotExpired)[0].owner == "dead"
 

@@ -125,7 +125,7 @@ def test_closing_cancels_a_call_in_progress_and_lets_it_clean_up(portal):
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         call = pool.submit(portal.call, await_for_ever)
-        assert began.wait(10)
+        assert began.wait(60)
         portal.close()
         with pytest.raises(concurrent.futures.CancelledError):
             call.result(10)

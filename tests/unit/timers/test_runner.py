@@ -33,7 +33,7 @@ async def nothing() -> None:
 
 
 async def ended(world, count: int = 1) -> list[str]:
-    await eventually(lambda: len(world.said(TimerEnded)) >= count, 5, "the end of the run")
+    await eventually(lambda: len(world.said(TimerEnded)) >= count, 60, "the end of the run")
     return [event.outcome for event in world.said(TimerEnded)]
 
 
@@ -78,7 +78,7 @@ async def test_the_cap_of_this_server_is_seen_before_the_lock_service_is_asked(w
 async def test_slots_are_counted_over_servers(world, gate):
     runners = [await world.runner(gate.__call__, server=name, max_concurrency=2) for name in ("a", "b", "c")]
     assert [await world.fire(runner) for runner in runners] == [None, None, Skip.SLOTS_HELD]
-    await eventually(lambda: gate.entered == 2, 5, "two bodies")
+    await eventually(lambda: gate.entered == 2, 60, "two bodies")
     assert world.ticks == []
 
 
@@ -221,7 +221,7 @@ async def test_a_run_that_takes_too_long_is_cancelled(world, gate):
 async def test_a_run_that_takes_too_long_may_be_left_alone(world, gate):
     runner = await world.runner(gate.__call__, max_run_time=timedelta(milliseconds=20), overrun="warn")
     await world.fire(runner)
-    await eventually(lambda: world.said(TimerOverran), 5, "the warning")
+    await eventually(lambda: world.said(TimerOverran), 60, "the warning")
     assert len(await world.service.holders()) == 1
     gate.open()
     assert await ended(world) == ["succeeded"]
@@ -240,7 +240,7 @@ async def test_a_thread_that_takes_too_long_keeps_its_slot_until_it_returns(worl
     go = threading.Event()
     runner = await world.runner(go.wait, max_run_time=timedelta(milliseconds=20))
     await world.fire(runner)
-    await eventually(lambda: world.said(TimerOverran), 5, "the warning")
+    await eventually(lambda: world.said(TimerOverran), 60, "the warning")
     assert len(await world.service.holders()) == 1
     go.set()
     assert await ended(world) == ["succeeded"]
@@ -315,7 +315,7 @@ async def test_a_run_whose_slot_is_lost_is_cancelled_and_told(world, gate, monke
 async def test_a_shutdown_cancels_what_runs_and_gives_its_slot_back(world, gate):
     runner = await world.runner(gate.__call__)
     await world.fire(runner)
-    await eventually(lambda: gate.entered, 5, "the body")
+    await eventually(lambda: gate.entered, 60, "the body")
     await runner.cancel()
     assert await ended(world) == ["cancelled"]
     assert await world.service.holders() == []

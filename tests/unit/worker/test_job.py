@@ -128,7 +128,7 @@ async def test_threads_are_started_as_needed_and_never_more_than_the_limit():
 
     def body():
         names.add(threading.current_thread().name)
-        go_on.wait(10)
+        go_on.wait(60)
 
     futures = [threads.call(body) for _ in range(5)]
     while len(names) < 2:  # noqa: ASYNC110  the threads have no event loop to signal with

@@ -70,8 +70,8 @@ async def test_a_server_that_was_marked_lost_seeds_again_under_its_new_id(migrat
             first = keeper.server
             await conn.execute("DELETE FROM interlock.manifest")
             await conn.execute("UPDATE interlock.server SET state = 'lost', ended_at = now()")
-            await eventually(lambda: keeper.server not in (None, first), 10, "a new registration")
-            await eventually(lambda: sum(isinstance(e, ManifestsSeeded) for e in events) == 2, 10, "another seeding")
+            await eventually(lambda: keeper.server not in (None, first), 60, "a new registration")
+            await eventually(lambda: sum(isinstance(e, ManifestsSeeded) for e in events) == 2, 60, "another seeding")
             assert await conn.fetchval("SELECT count(*) FROM interlock.manifest") == 1
             announced = await conn.fetchval("SELECT server_id FROM interlock.declaration WHERE server_id <> $1", first)
             assert announced == keeper.server

@@ -57,7 +57,7 @@ async def paused_at(world, failpoint: str, *without: tuple[str, str, str]):
     failpoints.arm(failpoint, wait)
     cycle = asyncio.create_task(manager.tick())
     try:
-        await asyncio.wait_for(reached.wait(), 10)
+        await asyncio.wait_for(reached.wait(), 60)
         failpoints.disarm(failpoint)
         yield cycle
     finally:

@@ -62,7 +62,7 @@ async def test_the_holders_are_told_in_the_notice_of_the_commit(world):
     world.clock.advance(MINUTE)
     await world.tick()
     wanted = f"cancel:{execution['id']}"
-    while await asyncio.wait_for(told.get(), 5) != wanted:
+    while await asyncio.wait_for(told.get(), 60) != wanted:
         pass
 
 

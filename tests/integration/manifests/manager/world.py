@@ -180,7 +180,7 @@ class World:
 @asynccontextmanager
 async def open_world(dsn: str, **settings: Any) -> AsyncIterator[World]:
     database = Database(dsn, StoreSettings(**settings))
-    conn = await asyncpg.connect(dsn, timeout=5, command_timeout=60)
+    conn = await asyncpg.connect(dsn, timeout=60, command_timeout=60)
     try:
         yield World(database, conn)
     finally:

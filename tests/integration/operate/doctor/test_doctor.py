@@ -106,7 +106,7 @@ async def test_dead_rows_of_a_hot_table_are_counted(app, conn):
     )
     await conn.execute("DELETE FROM interlock.background_job")
     await conn.close()  # what a connection has done reaches the statistics at its end at the latest
-    await eventually(lambda: checks_are(app, ["bloat"]), 20, "the statistics")
+    await eventually(lambda: checks_are(app, ["bloat"]), 60, "the statistics")
     (finding,) = await app.adoctor()
     assert finding.command == "vacuum (analyze) interlock.background_job"
 

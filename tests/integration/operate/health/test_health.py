@@ -93,7 +93,7 @@ class Asking:
         async def does() -> bool:
             return (await self(path))[0] == status
 
-        await eventually(does, 20, f"/{path} {status}")
+        await eventually(does, 60, f"/{path} {status}")
 
 
 async def test_a_running_server_is_started_alive_and_ready(migrated):
@@ -136,7 +136,7 @@ async def test_a_draining_server_is_alive_and_not_ready(migrated):
     over = asyncio.Event()
     running = asyncio.create_task(serve(over))
     try:
-        await asyncio.wait_for(began.wait(), 20)
+        await asyncio.wait_for(began.wait(), 60)
         over.set()
         await ask.answers("ready", 503)
         assert await ask("ready") == (503, "draining")
