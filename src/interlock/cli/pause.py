@@ -14,7 +14,6 @@ from interlock.store.switch import ALL_TRAINS
 if TYPE_CHECKING:
     from interlock.app import Interlock
     from interlock.cli.acting import Intent
-    from interlock.operate.commands import Commands
 
 
 @click.command(name="pause", cls=AppCommand)
@@ -25,16 +24,10 @@ if TYPE_CHECKING:
 def command(options: dict[str, Any], *, train: str | None, intent: Intent, as_json: bool) -> None:
     """Dispatch nothing more of a train, or of all; what runs goes on."""
     name = _named(options, train)
-    what = _what(train)
     changed = act(
         options, intent, lambda commands: commands.pause(name), None if train else lambda _: "pause all trains?"
     )
-    if as_json:
-        show_json(intent.answer("pause", name, changed=changed))
-    elif changed:
-        click.echo(intent.words(f"paused {what}", f"pause {what}"))
-    else:
-        click.echo(f"{what}: paused already; nothing was changed")
+    _tell(intent, "pause", name, train, changed=changed, otherwise="paused already", as_json=as_json)
 
 
 @click.command(name="resume", cls=AppCommand)
@@ -45,18 +38,8 @@ def command(options: dict[str, Any], *, train: str | None, intent: Intent, as_js
 def resume(options: dict[str, Any], *, train: str | None, intent: Intent, as_json: bool) -> None:
     """Take a pause back: that of a train, or that of all."""
     name = _named(options, train)
-    what = _what(train)
-
-    async def take_back(commands: Commands) -> bool:
-        return await commands.resume(name)
-
-    changed = act(options, intent, take_back)
-    if as_json:
-        show_json(intent.answer("resume", name, changed=changed))
-    elif changed:
-        click.echo(intent.words(f"resumed {what}", f"resume {what}"))
-    else:
-        click.echo(f"{what}: not paused; nothing was changed")
+    changed = act(options, intent, lambda commands: commands.resume(name))
+    _tell(intent, "resume", name, train, changed=changed, otherwise="not paused", as_json=as_json)
 
 
 def _named(options: dict[str, Any], train: str | None) -> str:
@@ -70,5 +53,13 @@ def _named(options: dict[str, Any], train: str | None) -> str:
     return with_app(options, find)
 
 
-def _what(train: str | None) -> str:
-    return "all trains" if train is None else train
+def _tell(
+    intent: Intent, verb: str, name: str, train: str | None, *, changed: bool, otherwise: str, as_json: bool
+) -> None:
+    what = "all trains" if train is None else train
+    if as_json:
+        show_json(intent.answer(verb, name, changed=changed))
+    elif changed:
+        click.echo(intent.words(f"{verb}d {what}", f"{verb} {what}"))
+    else:
+        click.echo(f"{what}: {otherwise}; nothing was changed")

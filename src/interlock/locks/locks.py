@@ -20,12 +20,14 @@ from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import Unpack
     from uuid import UUID
 
     from interlock.locks.acquire import Wish
     from interlock.locks.backend import Line, LockBackend
     from interlock.locks.force_release import AuditedRelease
-    from interlock.locks.lease import Lease, OnLost
+    from interlock.locks.lease import Lease
+    from interlock.locks.options import HoldKeywords
     from interlock.locks.transaction import TransactionHolds
     from interlock.model.act import Actor
     from interlock.model.lease import Holder, SlotInTransaction
@@ -57,74 +59,18 @@ class Locks:
         self._keeper = LockKeeper(self._line, emit=emit)
         self._acquirer: Acquirer | None = None
 
-    def hold(
-        self,
-        name: str,
-        slots: int = 1,
-        *,
-        ttl: timedelta | None = None,
-        wait: timedelta | float = 0,
-        at_least: timedelta | float = 0,
-        on_lost: OnLost = "cancel",
-        warn_after: timedelta | None = None,
-    ) -> Hold:
+    def hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Hold:
         """Hold a slot for the length of a `with` or `async with`; raises `LockTaken` when none is free in time."""
-        wish = checked_wish(
-            name,
-            slots,
-            self.ttl if ttl is None else ttl,
-            wait=wait,
-            at_least=at_least,
-            on_lost=on_lost,
-            warn_after=warn_after,
-        )
+        wish = checked_wish(name, slots, self.ttl, **options)
         return Hold(lambda: self._take_or_raise(wish))
 
-    async def atry_hold(
-        self,
-        name: str,
-        slots: int = 1,
-        *,
-        ttl: timedelta | None = None,
-        wait: timedelta | float = 0,
-        at_least: timedelta | float = 0,
-        on_lost: OnLost = "cancel",
-        warn_after: timedelta | None = None,
-    ) -> Lease | None:
+    async def atry_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The lease, which is itself a context manager, or None when no slot is free in time."""
-        wish = checked_wish(
-            name,
-            slots,
-            self.ttl if ttl is None else ttl,
-            wait=wait,
-            at_least=at_least,
-            on_lost=on_lost,
-            warn_after=warn_after,
-        )
-        return await self._take(wish)
+        return await self._take(checked_wish(name, slots, self.ttl, **options))
 
-    def try_hold(
-        self,
-        name: str,
-        slots: int = 1,
-        *,
-        ttl: timedelta | None = None,
-        wait: timedelta | float = 0,
-        at_least: timedelta | float = 0,
-        on_lost: OnLost = "cancel",
-        warn_after: timedelta | None = None,
-    ) -> Lease | None:
+    def try_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The blocking twin of `atry_hold`."""
-        wish = checked_wish(
-            name,
-            slots,
-            self.ttl if ttl is None else ttl,
-            wait=wait,
-            at_least=at_least,
-            on_lost=on_lost,
-            warn_after=warn_after,
-        )
-        return portal.call(self._take, wish)
+        return portal.call(self._take, checked_wish(name, slots, self.ttl, **options))
 
     async def ahold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
         """Hold a slot until the transaction of a PostgreSQL connection ends; raises `LockTaken`, never waits."""
@@ -175,15 +121,7 @@ class Locks:
     async def ahealth(self) -> Health:
         """Take and give back a slot of this server's own name: peers that check themselves are not in the way."""
         began = time.monotonic()
-        wish = checked_wish(
-            f"health:{self.server_name}"[:200],
-            _HEALTH_SLOTS,
-            _HEALTH_TTL,
-            wait=0,
-            at_least=0,
-            on_lost="mark",
-            warn_after=None,
-        )
+        wish = checked_wish(f"health:{self.server_name}"[:200], _HEALTH_SLOTS, _HEALTH_TTL, on_lost="mark")
         try:
             lease = await self._take(wish)
             released = lease is not None and await lease.arelease()

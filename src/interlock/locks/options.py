@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from interlock.errors import InvalidOption
 from interlock.locks.acquire import Wish
@@ -17,16 +17,28 @@ SHORTEST_TTL, LONGEST_TTL = timedelta(milliseconds=50), timedelta(days=7)
 LONGEST_WAIT = timedelta(days=365)
 
 
+class HoldKeywords(TypedDict, total=False):
+    """The keywords of `hold` and its relatives."""
+
+    ttl: timedelta | None
+    wait: timedelta | float
+    at_least: timedelta | float
+    on_lost: OnLost
+    warn_after: timedelta | None
+
+
 def checked_wish(
     name: str,
     slots: int,
-    ttl: object,
+    usual_ttl: timedelta,
     *,
-    wait: timedelta | float,
-    at_least: timedelta | float,
-    on_lost: OnLost,
-    warn_after: object,
+    ttl: object = None,
+    wait: timedelta | float = 0,
+    at_least: timedelta | float = 0,
+    on_lost: OnLost = "cancel",
+    warn_after: object = None,
 ) -> Wish:
+    ttl = usual_ttl if ttl is None else ttl
     if on_lost not in ("cancel", "mark"):
         raise InvalidOption(option="on_lost", found=on_lost, expected="'cancel' or 'mark'")
     if not isinstance(ttl, timedelta) or not SHORTEST_TTL <= ttl <= LONGEST_TTL:

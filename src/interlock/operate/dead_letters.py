@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from interlock.errors import UnknownDeadLetter
 from interlock.model.act import actor_named
@@ -13,11 +13,21 @@ from interlock.store.dead_letter import DeadLetters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Unpack
 
     from interlock.model.act import Actor
     from interlock.model.dead_letter import DeadLetter
     from interlock.operate.commands import Commands
     from interlock.operate.resolve import Resolved
+
+
+class Wanted(TypedDict, total=False):
+    """Which of the open ones are meant; what is left out does not narrow the choice."""
+
+    train: str | None
+    manifest: str | None
+    group: str | None
+    failure: str | None
 
 
 class DeadLetterDesk:
@@ -37,32 +47,16 @@ class DeadLetterDesk:
         await self._by(actor, note).acknowledge(dead_letter_id)
 
     async def arequeue_all(
-        self,
-        *,
-        train: str | None = None,
-        manifest: str | None = None,
-        group: str | None = None,
-        failure: str | None = None,
-        actor: Actor | str | None = None,
-        note: str | None = None,
+        self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """Queue again all that fit; answers the entry of each."""
-        wanted = DeadLetterFilter(train=train, manifest=manifest, group=group, failure=failure)
-        return await self._by(actor, note).requeue_many(wanted)
+        return await self._by(actor, note).requeue_many(_filter(**wanted))
 
     async def aacknowledge_all(
-        self,
-        *,
-        train: str | None = None,
-        manifest: str | None = None,
-        group: str | None = None,
-        failure: str | None = None,
-        actor: Actor | str | None = None,
-        note: str | None = None,
+        self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """Close all that fit."""
-        wanted = DeadLetterFilter(train=train, manifest=manifest, group=group, failure=failure)
-        return await self._by(actor, note).acknowledge_many(wanted)
+        return await self._by(actor, note).acknowledge_many(_filter(**wanted))
 
     async def alist(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         """Those that wait for a person, oldest first."""
@@ -92,34 +86,16 @@ class DeadLetterDesk:
         portal.call(self.aacknowledge, dead_letter_id, note=note, actor=actor)
 
     def requeue_all(
-        self,
-        *,
-        train: str | None = None,
-        manifest: str | None = None,
-        group: str | None = None,
-        failure: str | None = None,
-        actor: Actor | str | None = None,
-        note: str | None = None,
+        self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """The blocking twin of `arequeue_all`."""
-        return portal.call(
-            self.arequeue_all, train=train, manifest=manifest, group=group, failure=failure, actor=actor, note=note
-        )
+        return portal.call(self.arequeue_all, actor=actor, note=note, **wanted)
 
     def acknowledge_all(
-        self,
-        *,
-        train: str | None = None,
-        manifest: str | None = None,
-        group: str | None = None,
-        failure: str | None = None,
-        actor: Actor | str | None = None,
-        note: str | None = None,
+        self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """The blocking twin of `aacknowledge_all`."""
-        return portal.call(
-            self.aacknowledge_all, train=train, manifest=manifest, group=group, failure=failure, actor=actor, note=note
-        )
+        return portal.call(self.aacknowledge_all, actor=actor, note=note, **wanted)
 
     def list(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         """The blocking twin of `alist`."""
@@ -131,3 +107,10 @@ class DeadLetterDesk:
 
     def _by(self, actor: Actor | str | None, note: str | None) -> Commands:
         return self._commands().by(actor_named(actor), note=note)
+
+
+def _filter(
+    *, train: str | None = None, manifest: str | None = None, group: str | None = None, failure: str | None = None
+) -> DeadLetterFilter:
+    """A misspelt filter is refused here: left out, it would mean all."""
+    return DeadLetterFilter(train=train, manifest=manifest, group=group, failure=failure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from interlock.errors import InvalidOption
 from interlock.outbox.emitter import EmitterOptions, Emitters
@@ -11,11 +11,25 @@ from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Unpack
 
     from interlock.outbox.emitter import OnDead
     from interlock.trains.options import Backoff
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class EmitterKeywords(TypedDict, total=False):
+    """The keywords of `emitter` and `batch_emitter`; what is left out is the settings'."""
+
+    timeout: float | timedelta | None
+    max_attempts: int | None
+    max_crashes: int | None
+    concurrency: int | None
+    idempotency_window: timedelta | None
+    backoff: Backoff | None
+    on_dead: OnDead
+    payload: Any
 
 
 class Declaring:
@@ -24,77 +38,38 @@ class Declaring:
     def __init__(self) -> None:
         self.emitters = Emitters()
 
-    def emitter(
-        self,
-        topic: str,
-        *,
-        timeout: float | timedelta | None = None,
-        max_attempts: int | None = None,
-        max_crashes: int | None = None,
-        concurrency: int | None = None,
-        idempotency_window: timedelta | None = None,
-        backoff: Backoff | None = None,
-        on_dead: OnDead = "hold",
-        payload: Any = None,
-    ) -> Callable[[F], F]:
+    def emitter(self, topic: str, **options: Unpack[EmitterKeywords]) -> Callable[[F], F]:
         """Let the function deliver the messages of a topic, or of a pattern such as `order.*`.
 
         It is called with the message, and with the context if it takes two arguments. Returning is delivery; see
         `Delivered`, `Retry`, `Snooze` and `Dead` for what else it may say. `payload` is a type to read payloads as.
         """
-        checked_name("topic", topic)
-        options = EmitterOptions(
-            timeout=_duration(timeout),
-            max_attempts=max_attempts,
-            max_crashes=max_crashes,
-            concurrency=concurrency,
-            idempotency_window=idempotency_window,
-            backoff=backoff,
-            on_dead=on_dead,
-            payload=payload,
-        )
-        return lambda function: self._declared(topic, function, options)
+        return self._declaring(topic, _options(None, **options))
 
-    def batch_emitter(
-        self,
-        topic: str,
-        size: int = 100,
-        *,
-        timeout: float | timedelta | None = None,
-        max_attempts: int | None = None,
-        max_crashes: int | None = None,
-        concurrency: int | None = None,
-        idempotency_window: timedelta | None = None,
-        backoff: Backoff | None = None,
-        on_dead: OnDead = "hold",
-        payload: Any = None,
-    ) -> Callable[[F], F]:
+    def batch_emitter(self, topic: str, size: int = 100, **options: Unpack[EmitterKeywords]) -> Callable[[F], F]:
         """Like `emitter`, but the function gets a list of up to `size` messages (and one of contexts).
 
         It answers a list with one outcome per message, or one outcome for all. Of a key only what was delivered
         without a gap counts: the rest is sent again, in order.
         """
-        checked_name("topic", topic)
-        options = EmitterOptions(
-            timeout=_duration(timeout),
-            max_attempts=max_attempts,
-            max_crashes=max_crashes,
-            concurrency=concurrency,
-            idempotency_window=idempotency_window,
-            backoff=backoff,
-            on_dead=on_dead,
-            payload=payload,
-            batch=size,
-        )
-        return lambda function: self._declared(topic, function, options)
+        return self._declaring(topic, _options(size, **options))
 
     def add_emitter(self, topic: str, function: Callable[..., Any], **options: Any) -> None:
         """The same as the decorator, for emitters that are objects, such as `Webhook(...)`."""
         self.emitter(topic, **options)(function)
 
-    def _declared(self, topic: str, function: F, options: EmitterOptions) -> F:
-        self.emitters.declare(topic, function, options)
-        return function
+    def _declaring(self, topic: str, options: EmitterOptions) -> Callable[[F], F]:
+        checked_name("topic", topic)
+
+        def declare(function: F) -> F:
+            self.emitters.declare(topic, function, options)
+            return function
+
+        return declare
+
+
+def _options(batch: int | None, /, *, timeout: float | timedelta | None = None, **options: Any) -> EmitterOptions:
+    return EmitterOptions(timeout=_duration(timeout), batch=batch, **options)
 
 
 def _duration(found: float | timedelta | None) -> timedelta | None:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from interlock.errors import InvalidOption
 from interlock.locks.options import checked_slots
@@ -15,10 +15,29 @@ from interlock.model.plan import refuse_never
 from interlock.model.schedule import Cron, Every, time_zone
 from interlock.trains.names import checked_name
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 Body = Callable[[], Awaitable[Any]] | Callable[[], Any]
 WhenLockDown = Literal["skip", "local", "raise"]
 Overrun = Literal["cancel", "warn"]
 DEFAULT_RUN_TIME = timedelta(minutes=5)
+
+
+class TimerKeywords(TypedDict, total=False):
+    """The keywords of `app.timer` and `app.add_timer`."""
+
+    max_concurrency: int
+    runs_per_tick: int | None
+    max_run_time: timedelta
+    retry_on_error: bool
+    spread_start: bool
+    exclude: Sequence[Exclusion]
+    tz: str | None
+    distributed: bool | None
+    when_lock_down: WhenLockDown
+    local_cap: int | None
+    overrun: Overrun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +106,7 @@ class Timer:
 
 
 def declared_timer(
-    body: Body, schedule: Every | Cron, *, name: str | None, exclude: Any, tz: str | None, **options: Any
+    body: Body, schedule: Every | Cron, *, name: str | None, exclude: Any = (), tz: str | None = None, **options: Any
 ) -> Timer:
     """The timer, named by its module and function unless it has a name of its own."""
     _check_kind("function", body, Callable, "a function")

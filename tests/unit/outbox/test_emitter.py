@@ -109,6 +109,13 @@ def test_wrong_options_are_refused_by_the_decorator(wrong):
         Declaring().emitter(options.pop("topic"), **options)
 
 
+@pytest.mark.parametrize("misspelt", ["batch", "max_attempt"])
+def test_an_option_that_does_not_exist_is_refused_by_the_decorators(misspelt):
+    for decorator in (Declaring().emitter, Declaring().batch_emitter):
+        with pytest.raises(TypeError, match=misspelt):
+            decorator("a", **{misspelt: 3})
+
+
 def test_delays_grow_to_a_limit_and_are_spread():
     [emitter] = declared("a").resolved(OutboxSettings())
     firsts = {emitter.delay_after(1).total_seconds() for _ in range(50)}

@@ -386,6 +386,14 @@ def test_a_decorator_without_a_schedule_does_not_swallow_the_function():
         Interlock().timer(nothing)
 
 
+@pytest.mark.parametrize("wrong", ["max_concurency", "body", "lock_name"])
+def test_a_misspelt_option_is_refused_where_it_is_written(wrong):
+    with pytest.raises(TypeError, match=wrong):
+        Interlock().timer(every(seconds=1), **{wrong: 1})(nothing)
+    with pytest.raises(TypeError, match=wrong):
+        Interlock().add_timer("t", nothing, every(seconds=1), **{wrong: 1})
+
+
 def test_a_timer_is_named_by_its_module_and_function():
     timer = declared_timer(nothing, every(seconds=1), name=None, exclude=(), tz=None)
     assert timer.name == f"{__name__}.nothing"

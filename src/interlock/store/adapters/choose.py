@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from interlock.errors import UnsupportedConnection
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
 
     from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter
 
-_ASYNC: dict[tuple[str, str], Callable[[Any], AsyncAdapter]] = {
+    T = TypeVar("T")
+    Adapters: TypeAlias = dict[tuple[str, str], Callable[[Any], T]]
+
+_ASYNC: Adapters[AsyncAdapter] = {
     ("asyncpg", "Connection"): AsyncpgAdapter,
     ("asyncpg", "PoolConnectionProxy"): AsyncpgAdapter,
     ("psycopg", "AsyncConnection"): AsyncPsycopgAdapter,
 }
-_BLOCKING: dict[tuple[str, str], Callable[[Any], BlockingAdapter]] = {("psycopg", "Connection"): PsycopgAdapter}
+_BLOCKING: Adapters[BlockingAdapter] = {("psycopg", "Connection"): PsycopgAdapter}
 
 
 def adapt(conn: object) -> AsyncAdapter:
     """The adapter of a connection whose calls are awaited."""
-    for kind in _kinds(conn):
-        if kind in _ASYNC:
-            return _ASYNC[kind](conn)
-    found, hint = _described(conn), "an asyncpg or an async psycopg connection"
-    if any(kind in _BLOCKING for kind in _kinds(conn)):
-        hint += "; with a blocking one call the blocking twin"
-    elif _is_pool(conn):
-        hint += "; take one of the pool for as long as your transaction lasts, and pass that"
-    raise UnsupportedConnection(found=found, expected=hint)
+    expected = "an asyncpg or an async psycopg connection"
+    return _adapted(conn, _ASYNC, expected, _BLOCKING, "with a blocking one call the blocking twin")
 
 
 def adapt_blocking(conn: object) -> BlockingAdapter:
     """The adapter of a connection whose calls block."""
+    expected = "a blocking psycopg connection"
+    return _adapted(conn, _BLOCKING, expected, _ASYNC, "with an async one await the async twin")
+
+
+def _adapted(conn: object, ours: Adapters[T], expected: str, twins: Adapters[Any], hint: str) -> T:
     for kind in _kinds(conn):
-        if kind in _BLOCKING:
-            return _BLOCKING[kind](conn)
-    found, hint = _described(conn), "a blocking psycopg connection"
-    if any(kind in _ASYNC for kind in _kinds(conn)):
-        hint += "; with an async one await the async twin"
+        if kind in ours:
+            return ours[kind](conn)
+    if any(kind in twins for kind in _kinds(conn)):
+        expected += f"; {hint}"
     elif _is_pool(conn):
-        hint += "; take one of the pool for as long as your transaction lasts, and pass that"
-    raise UnsupportedConnection(found=found, expected=hint)
+        expected += "; take one of the pool for as long as your transaction lasts, and pass that"
+    raise UnsupportedConnection(found=_described(conn), expected=expected)
 
 
 def _kinds(conn: object) -> list[tuple[str, str]]:
