@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
-import time
 from contextlib import asynccontextmanager
-from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from interlock.dispatch.gateway import WorkGateway
 from interlock.dispatch.surface import EnqueueingApp
@@ -19,19 +14,19 @@ from interlock.manifests.declare import Declarations
 from interlock.manifests.surface import DeclaringApp
 from interlock.model.execution import Policy
 from interlock.observe.bus import Bus
-from interlock.observe.events.store import EmbeddedStarted, SchemaApplied
+from interlock.observe.events.store import SchemaApplied
 from interlock.operate.dead_letters import DeadLetterDesk
 from interlock.operate.explain_surface import ExaminedApp
 from interlock.operate.surface import OperatingApp
 from interlock.outbox.inbox import Inbox
 from interlock.outbox.surface import Outbox
+from interlock.runtime.app_database import AppDatabase
 from interlock.runtime.both_ways import BothWays
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.portal import portal
 from interlock.runtime.server import checked_roles
 from interlock.settings import load_settings
 from interlock.store import migrate
-from interlock.store.database import Database
 from interlock.store.server import Servers
 from interlock.timers.registry import TimerRegistry
 from interlock.timers.surface import TimingApp
@@ -43,15 +38,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 
     from interlock.assembly import Assembly
-    from interlock.embedded import EmbeddedServer
     from interlock.manifests.manager import ManifestManager
     from interlock.model.server import ServerRow
     from interlock.runtime.clock import Clock
     from interlock.runtime.keeper import Keeper
     from interlock.runtime.supervisor import Supervisor
     from interlock.settings import Settings
+    from interlock.store.database import Database
     from interlock.trains.options import TrainOptions
     from interlock.upkeep.retention import Retention
+    from interlock.web.probes import Around
 
 
 class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingApp, ExaminedApp):
@@ -72,10 +68,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         self.declarations = Declarations(
             self.trains, self.settings.manifests, max_input_bytes=self.settings.dispatch.max_input_bytes
         )
-        self._embedded: EmbeddedServer | None = None
-        self._database: Database | None = None
-        self._pid = os.getpid()
-        self._opening = threading.Lock()
+        self._database = AppDatabase(lambda: self.settings.store, emit=self.events.emit)
         self._keeper: Keeper | None = None
         self.locks = open_locks(
             self.settings.locks,
@@ -123,7 +116,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     async def aopen(self) -> None:
         """Be a client: the database is reachable and its schema is one that this code may use; nothing runs."""
         try:
-            await self._ensure_schema(apply=self._embedded_is_used())
+            await self._ensure_schema(apply=self._database.is_embedded)
         except BaseException:
             await self.aclose()
             raise
@@ -131,11 +124,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     async def aclose(self) -> None:
         await self.locks.aclose()
         await self.work.aclose()
-        if self._database is not None:
-            await self._database.close()
-        if self._embedded is not None and self._pid == os.getpid():
-            await asyncio.to_thread(self._embedded.stop)
-        self._embedded = self._database = None
+        await self._database.aclose()
 
     @property
     def dsn(self) -> str:
@@ -151,9 +140,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
 
     async def adatabase(self) -> Database:
         """The database, with the embedded server started if no other was named."""
-        if self._database is None or self._inherits_embedded():
-            await asyncio.to_thread(self._open)
-        return cast("Database", self._database)
+        return await self._database.aget()
 
     async def aapply_schema(self) -> migrate.Applied:
         """Bring the schema to the version of this code."""
@@ -215,11 +202,14 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             return runner.run(self.arun(roles, probes=probes))
 
     async def _server(self, roles: Iterable[str] | None, probes: str | None = None) -> tuple[Supervisor, Keeper]:
-        from interlock.assembly import probes_at  # noqa: PLC0415  see retention
-
-        around = None if probes is None else probes_at(probes, self.events.emit)
+        around = None if probes is None else self._probes_at(probes)
         assembly = await self._assemble(roles)
         return assembly.supervisor(around), assembly.keeper
+
+    def _probes_at(self, address: str) -> Around:
+        from interlock.web.probes import probes_at  # noqa: PLC0415  only who asks for probes loads them
+
+        return probes_at(address, self.events.emit)
 
     async def _assemble(self, roles: Iterable[str] | None) -> Assembly:
         """From here on nothing is declared any more; nothing is started yet."""
@@ -228,7 +218,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         chosen = checked_roles(roles)
         for declared in (self.trains, self.extensions, self.declarations, self.timers, self.outbox.emitters):
             declared.freeze()
-        await self._ensure_schema(apply=self._embedded_is_used() or self.settings.store.schema_apply == "auto")
+        await self._ensure_schema(apply=self._database.is_embedded or self.settings.store.schema_apply == "auto")
         assembly = Assembly(self, await self.adatabase(), chosen)
         self._keeper = assembly.keeper
         return assembly
@@ -295,36 +285,6 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     @property
     def _app_name(self) -> str | None:
         return self.settings.runtime.name
-
-    def _embedded_is_used(self) -> bool:
-        return self.settings.store.dsn is None
-
-    def _inherits_embedded(self) -> bool:
-        """Whether this is a forked child, which has to become a user of the embedded server itself."""
-        return self._embedded is not None and self._pid != os.getpid()
-
-    def _open(self) -> None:
-        with self._opening:
-            if self._database is None or self._inherits_embedded():
-                self._pid = os.getpid()
-                self._database = Database(self.settings.store.dsn or self._start_embedded(), self.settings.store)
-
-    def _start_embedded(self) -> str:
-        from interlock.embedded import EmbeddedServer  # noqa: PLC0415  only those who named no database need it
-
-        began = time.monotonic()
-        self._embedded = EmbeddedServer(embedded_folder())
-        dsn = self._embedded.start()
-        took = timedelta(seconds=time.monotonic() - began)
-        port = int(dsn.rsplit(":", 1)[1].split("/")[0])
-        self.events.emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
-        return dsn
-
-
-def embedded_folder() -> Path | None:
-    """Where the embedded database of this process lies; None: in the folder that is derived from the current one."""
-    chosen = os.environ.get("INTERLOCK_EMBEDDED_FOLDER")
-    return Path(chosen) if chosen else None
 
 
 def _fast_loop() -> Any:

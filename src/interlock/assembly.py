@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from interlock.dispatch.component import DispatchComponent
 from interlock.dispatch.dispatcher import JobDispatcher
@@ -47,12 +47,10 @@ if TYPE_CHECKING:
     from interlock.app import Interlock
     from interlock.dispatch.submitters.protocol import LocalSubmitter
     from interlock.model.server import ServerProfile
-    from interlock.observe.bus import Emit
     from interlock.outbox.drain import Drain
     from interlock.runtime.supervisor import Component
     from interlock.store.database import Database
-
-    Around: TypeAlias = Callable[[Keeper, Sequence[Component]], Sequence[Component]]
+    from interlock.web.probes import Around
 
 
 class Assembly:
@@ -291,17 +289,3 @@ def manager_of(app: Interlock, database: Database) -> ManifestManager:
 
 def retention_of(app: Interlock, database: Database) -> Retention:
     return Retention(database, app.settings.upkeep, emit=app.events.emit, clock=app.clock)
-
-
-def probes_at(text: str, emit: Emit) -> Around:
-    """The components with probes around them; a wrong address is refused before anything is opened."""
-    from interlock.operate.health_signs import SignsComponent, VitalSigns  # noqa: PLC0415  only who asks for probes
-    from interlock.web.probes import ProbeServer, parse_address  # noqa: PLC0415  see above
-
-    address = parse_address(text)
-
-    def around(keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:
-        signs = VitalSigns(keeper)
-        return [ProbeServer(address, signs, emit=emit), *components, SignsComponent(signs)]
-
-    return around

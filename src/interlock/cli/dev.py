@@ -47,8 +47,8 @@ def _database(dsn: str | None) -> Iterator[str]:
     if dsn is not None:
         yield dsn
         return
-    from interlock.app import embedded_folder
     from interlock.embedded import EmbeddedServer
+    from interlock.runtime.app_database import embedded_folder
 
     with EmbeddedServer(embedded_folder()) as server:
         yield server.start()

@@ -11,16 +11,21 @@ import ipaddress
 import json
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from interlock.errors import InvalidOption
 from interlock.observe.events.probe import ProbesListening
+from interlock.operate.health_signs import SignsComponent, VitalSigns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from interlock.observe.bus import Emit
-    from interlock.operate.health_signs import Sign, VitalSigns
+    from interlock.operate.health_signs import Sign
+    from interlock.runtime.keeper import Keeper
+    from interlock.runtime.supervisor import Component
+
+    Around: TypeAlias = Callable[[Keeper, Sequence[Component]], Sequence[Component]]
 
 LOOPBACK = "127.0.0.1"
 PATIENCE = 5.0
@@ -48,6 +53,17 @@ def parse_address(text: str) -> Address:
     except ValueError:
         expected = f"the address itself instead of a name that may leave this machine: {EXPECTED}"
         raise InvalidOption(option="probes", found=text, expected=expected) from None
+
+
+def probes_at(text: str, emit: Emit) -> Around:
+    """The components with probes around them; a wrong address is refused before anything is opened."""
+    address = parse_address(text)
+
+    def around(keeper: Keeper, components: Sequence[Component]) -> Sequence[Component]:
+        signs = VitalSigns(keeper)
+        return [ProbeServer(address, signs, emit=emit), *components, SignsComponent(signs)]
+
+    return around
 
 
 class ProbeServer:
