@@ -12,50 +12,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 from uuid import uuid4
-from zlib import crc32
 
 from interlock.model.lifecycle import OutboxState
-from interlock.model.message import BUCKETS, CRASH_LOOP, Answer, Claimed, Claims, Published, Settling
+from interlock.model.message import Answer, Claims, Published
+from interlock.outbox.memory_row import PENDING, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from interlock.model.message import ClaimRequest, NewMessage, Road, Settlement
-
-PENDING = OutboxState.PENDING
-LEAST_CRASHES = 2
-_ENDED = {Settling.DELIVERED: OutboxState.DELIVERED, Settling.DEAD: OutboxState.DEAD}
-
-
-@dataclass(eq=False)
-class Row:
-    """One message, in the words of the table."""
-
-    id: int
-    message: NewMessage
-    message_id: str
-    published_at: datetime
-    available_at: datetime
-    expires_at: datetime | None
-    state: OutboxState = PENDING
-    token: UUID | None = None
-    claims: int = 0
-    attempts: int = 0
-    crashes: int = 0
-    first_emitted_at: datetime | None = None
-    record_id: str | None = None
-    failure: str | None = None
-    error_message: str | None = None
-
-    @property
-    def bucket(self) -> int | None:
-        key = self.message.key
-        return None if key is None else crc32(key.encode()) % BUCKETS
-
-    @property
-    def losses(self) -> int:
-        return self.crashes + (self.token is not None)
+    from interlock.model.message import Claimed, ClaimRequest, NewMessage, Road, Settlement
 
 
 @dataclass(eq=False)
@@ -89,7 +55,7 @@ class MemoryMessages:
         now = _now()
         if request.buckets is None:
             found = list(self._due(request, now))[: request.limit]
-            return Claims([self._take(row, road, request, now, probe=probe) for row, road, probe in found], {})
+            return Claims([row.claim(road, request, now, probe=probe) for row, road, probe in found], {})
         return self._claim_lanes(request, now)
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Answer]:
@@ -139,6 +105,10 @@ class MemoryMessages:
     async def close(self) -> None:
         """Nothing to hang up."""
 
+    def _settle(self, settlement: Settlement) -> Answer:
+        row = self.rows.get(settlement.id)
+        return Answer.MISSING if row is None else row.settle(settlement, _now())
+
     def _insert(self, message: NewMessage, message_id: str) -> Published:
         number, now = next(self._ids), _now()
         expires_at = None if message.expires is None else now + message.expires
@@ -157,10 +127,10 @@ class MemoryMessages:
         """Of all topics in turn, so that none hides another."""
         by_topic: dict[str, list[tuple[Row, Road, bool]]] = {}
         for row in sorted(self._pending(), key=lambda row: (row.available_at, row.id)):
-            road = _road(row, request)
+            road = row.road(request)
             if road is None or row.available_at > now:
                 continue
-            if (row.losses + 1 == _limit(road)) is request.isolated:
+            if row.is_on_last_chance(road) is request.isolated:
                 by_topic.setdefault(row.message.topic, []).append((row, road, False))
         for topic in list(by_topic):
             by_topic[topic] = self._through_breaker(topic, by_topic[topic], request, now)
@@ -185,7 +155,7 @@ class MemoryMessages:
         blocked: dict[str, timedelta] = {}
         ended: set[str] = set(request.blocked_keys)
         for row in sorted(self._pending(), key=lambda row: row.id):
-            key, road = row.message.key, _road(row, request)
+            key, road = row.message.key, row.road(request)
             if road is None or (key is not None and (key in ended or row.bucket not in (request.buckets or ()))):
                 continue
             key = str(row.id) if key is None else key
@@ -193,10 +163,10 @@ class MemoryMessages:
                 ended.add(key)
                 if row.message.key is not None:
                     blocked[key] = max(row.available_at - now, timedelta(0))
-            elif (row.losses + 1 == _limit(road)) is not request.isolated:
+            elif row.is_on_last_chance(road) is not request.isolated:
                 ended.add(key)
             elif len(claimed) < request.limit:
-                claimed.append(self._take(row, road, request, now, probe=False))
+                claimed.append(row.claim(road, request, now, probe=False))
                 if claimed[-1].state is not PENDING:
                     ended.add(key)
         return Claims(claimed, blocked)
@@ -210,83 +180,6 @@ class MemoryMessages:
             each.message.key == row.message.key and each.state in given_up and each.id < row.id
             for each in self.rows.values()
         )
-
-    def _take(self, row: Row, road: Road, request: ClaimRequest, now: datetime, *, probe: bool) -> Claimed:
-        crashed = row.token is not None
-        row.state, row.failure = _verdict(row, road, now)
-        row.crashes += crashed
-        row.token = request.token if row.state is PENDING else None
-        if row.state is PENDING:
-            row.claims += 1
-            row.available_at = _now() + request.lease
-            row.first_emitted_at = row.first_emitted_at or now
-        message = row.message
-        return Claimed(
-            id=row.id,
-            message_id=row.message_id,
-            topic=message.topic,
-            payload=message.payload,
-            headers=message.headers,
-            key=message.key,
-            partition=message.partition,
-            state=row.state,
-            claims=row.claims,
-            attempts=row.attempts,
-            crashes=row.crashes,
-            published_at=row.published_at,
-            expires_at=row.expires_at,
-            trace=message.trace,
-            out_of_order=False,
-            failure=row.failure,
-            probe=probe,
-            crashed=crashed,
-            bucket=row.bucket,
-        )
-
-    def _settle(self, settlement: Settlement) -> Answer:
-        row = self.rows.get(settlement.id)
-        if row is None:
-            return Answer.MISSING
-        if row.state is not PENDING:
-            return Answer.TERMINAL
-        if row.token != settlement.token:
-            return Answer.STALE
-        row.token = None
-        row.attempts += settlement.outcome in (Settling.RETRY, Settling.DEAD)
-        row.record_id = settlement.record_id or row.record_id
-        if settlement.outcome is not Settling.SNOOZE:
-            row.failure, row.error_message = settlement.failure, settlement.error_message
-        if settlement.outcome in _ENDED:
-            row.state = _ENDED[settlement.outcome]
-        else:
-            row.crashes, row.available_at = 0, _now() + (settlement.delay or timedelta(0))
-        return Answer.APPLIED
-
-
-def _verdict(row: Row, road: Road, now: datetime) -> tuple[OutboxState, str | None]:
-    if row.expires_at is not None and row.expires_at <= now:
-        return OutboxState.EXPIRED, "expired"
-    if row.token is not None and row.losses >= _limit(road):
-        return OutboxState.DEAD, CRASH_LOOP
-    window, first = road.idempotency_window, row.first_emitted_at
-    if row.claims and window is not None and first is not None and first + window <= now:
-        return OutboxState.NEEDS_REVIEW, "window_passed"
-    return PENDING, row.failure
-
-
-def _limit(road: Road) -> int:
-    return max(road.max_crashes, LEAST_CRASHES)
-
-
-def _road(row: Row, request: ClaimRequest) -> Road | None:
-    """The road of a message for this request, or None when it is not served."""
-    topic, partition = row.message.topic, row.message.partition
-    if request.topics is not None and not any(re.search(each, topic) for each in request.topics):
-        return None
-    if request.partitions is not None and partition not in request.partitions:
-        return None
-    road = next((each for each in request.roads if re.search(each.pattern, topic)), None)
-    return road if road is not None and road.has_room else None
 
 
 def _now() -> datetime:
