@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from interlock.dispatch.gateway import WorkGateway
 from interlock.dispatch.surface import EnqueueingApp
-from interlock.errors import NotOpen, UnknownTrain
+from interlock.errors import UnknownTrain
 from interlock.locks.open import namespace_of, open_locks
 from interlock.manifests.declare import Declarations
 from interlock.manifests.surface import DeclaringApp
@@ -132,10 +132,6 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
 
         An embedded database has one only while the app is open.
         """
-        if self.settings.store.dsn is not None:
-            return self.settings.store.dsn
-        if self._database is None:
-            raise NotOpen
         return self._database.dsn
 
     async def adatabase(self) -> Database:

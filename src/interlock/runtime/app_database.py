@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from interlock.errors import NotOpen
 from interlock.observe.events.store import EmbeddedStarted
 from interlock.store.database import Database
 
@@ -35,6 +36,16 @@ class AppDatabase:
     def is_embedded(self) -> bool:
         """Whether no other was named."""
         return self._settings().dsn is None
+
+    @property
+    def dsn(self) -> str:
+        """Its address; an embedded one has none while it is not open."""
+        named = self._settings().dsn
+        if named is not None:
+            return named
+        if self._database is None:
+            raise NotOpen
+        return self._database.dsn
 
     async def aget(self) -> Database:
         if self._database is None or self._inherits_embedded():
