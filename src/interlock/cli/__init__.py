@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """The entry point of `interlock` and `python -m interlock`."""
-    from interlock.cli.entry import run
-
+    try:
+        from interlock.cli.entry import run
+    except KeyboardInterrupt:  # pressed sooner than the command could begin
+        sys.exit("interlock: interrupted")
     run()

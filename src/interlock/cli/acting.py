@@ -12,7 +12,6 @@ import click
 
 from interlock.cli.client import with_app
 from interlock.cli.options import option
-from interlock.errors import InvalidOption
 from interlock.model.act import ADMIN, Actor
 
 if TYPE_CHECKING:
@@ -73,7 +72,10 @@ def act(
 def refuse_to_ask_nobody() -> None:
     """Where no terminal is, a question would wait for ever."""
     if not sys.stdin.isatty():
-        raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
+        raise click.UsageError(
+            "it asks first, and nobody can be asked here: add --yes to do it, or --dry-run to see what it would do",
+            click.get_current_context(silent=True),
+        )
 
 
 def _with_flags(function: Callable[..., Any], *, asks: bool) -> Callable[..., Any]:

@@ -56,8 +56,18 @@ def load_app(name: str) -> Interlock:
 def _module(name: str, module_name: str) -> object:
     try:
         return import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise _unfit(name, error) from error
+        advice = "run it in the folder that holds the module, or install its package"
+        raise AppNotFound(found=name, problem=f"there is no module {error.name!r} here", advice=advice) from error
     except (Exception, SystemExit) as error:
-        raise AppNotFound(found=name, problem=f"importing it raised {type(error).__name__}: {error}") from error
+        raise _unfit(name, error) from error
+
+
+def _unfit(name: str, error: BaseException) -> AppNotFound:
+    problem = f"importing it raised {type(error).__name__}: {error}"
+    return AppNotFound(found=name, problem=problem, advice="mend the module; --debug shows the traceback")
 
 
 def _named_by_project() -> str | None:

@@ -24,9 +24,17 @@ else:
 T = TypeVar("T")
 
 LARGEST_ID = 2**63 - 1
-ID = click.IntRange(min=1, max=LARGEST_ID)
-CURSOR = click.IntRange(min=0, max=LARGEST_ID)
-LIMIT = click.IntRange(min=1, max=10_000)
+
+
+class Number(click.IntRange):
+    """What is no number is called so; click would say that it is no range."""
+
+    name = "integer"
+
+
+ID = Number(min=1, max=LARGEST_ID)
+CURSOR = Number(min=0, max=LARGEST_ID)
+LIMIT = Number(min=1, max=10_000)
 
 
 class Duration(_DurationType):

@@ -11,7 +11,6 @@ from interlock.cli.client import CURSOR, ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json
 from interlock.cli.records import moment, record, show_fields, show_page
-from interlock.errors import InvalidOption
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.model.lifecycle import DeadLetterState
 from interlock.operate.resolve import Resolved
@@ -105,8 +104,9 @@ def acknowledge(options: dict[str, Any], /, *, intent: Intent, as_json: bool, **
 def _chosen(*, dead_letters: tuple[int, ...], everything: bool, **filters: str | None) -> DeadLetterFilter:
     given = {name: value for name, value in filters.items() if value is not None}
     if sum((bool(dead_letters), everything, bool(given))) != 1:
-        expected = "ids, or --all, or filters (--train, --manifest, --group, --failure): one of the three"
-        raise InvalidOption(option="dead letters", found=list(dead_letters), expected=expected)
+        raise click.UsageError(
+            "which dead letters? ids, or --all, or filters (--train, --manifest, --group, --failure): one of the three"
+        )
     return DeadLetterFilter(ids=list(dict.fromkeys(dead_letters)) or None, **given)
 
 
@@ -121,13 +121,17 @@ def _resolve(options: dict[str, Any], intent: Intent, verb: str, wanted: DeadLet
         many = commands.requeue_many if verb == "requeue" else commands.acknowledge_many
         return await many(wanted)
 
-    found = act(options, intent, resolve, lambda found: f"{verb} {len(found.entries)} dead letters?")
+    found = act(options, intent, resolve, lambda found: f"{verb} {_counted(found)}?")
     if as_json:
         show_json(_answer(intent, verb, found))
         return
-    click.echo(intent.words(f"{verb}d {len(found.entries)}", f"{verb} {len(found.entries)}") + " dead letters")
+    click.echo(intent.words(f"{verb}d {_counted(found)}", f"{verb} {_counted(found)}"))
     if found.skipped:
         click.echo(f"resolved by others before: {', '.join(map(str, found.skipped))}", err=True)
+
+
+def _counted(found: Resolved) -> str:
+    return f"{len(found.entries)} dead letter{'' if len(found.entries) == 1 else 's'}"
 
 
 def _answer(intent: Intent, verb: str, found: Resolved) -> dict[str, Any]:

@@ -59,9 +59,8 @@ def load_file(file: Path) -> Interlock:
         return apps["app"]
     if len(set(map(id, apps.values()))) != 1:
         found = ", ".join(sorted(apps)) or "none"
-        raise AppNotFound(
-            found=str(file), problem=f"it must hold one Interlock app, or one called app; there is {found}"
-        )
+        problem = f"it must hold one Interlock app, or one called app; there is {found}"
+        raise AppNotFound(found=str(file), problem=problem, advice="write one: app = Interlock()")
     return next(iter(apps.values()))
 
 

@@ -7,11 +7,11 @@ import click
 
 from interlock.cli import completion
 from interlock.cli.acting import act, changing
-from interlock.cli.client import DURATION, with_app
+from interlock.cli.client import DURATION, Number, with_app
 from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import AppCommand, json_option, option
 from interlock.cli.output import show_json
-from interlock.errors import InterlockError, InvalidOption
+from interlock.errors import InterlockError
 from interlock.operate.wait import output_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @arg_option
 @input_option
 @option("--delay", type=DURATION, help="Not before this time has passed, such as 30s, 5m or 2h.")
-@option("--priority", type=click.IntRange(min=0, max=63), help="From 0 to 63; higher goes first in its group.")
+@option("--priority", type=Number(min=0, max=63), help="From 0 to 63; higher goes first in its group.")
 @option("--key", help="While work with this key waits or runs, it is not queued a second time.")
 @option("--group", help="The manifest group; default: the train's.", shell_complete=completion.groups)
 @option("--wait", is_flag=True, help="Wait for its end; its success is the exit code.")
@@ -49,7 +49,7 @@ def command(
 ) -> None:
     """Queue a run of a train, with arguments typed by its schema."""
     if timeout is not None and not wait:
-        raise InvalidOption(option="--timeout", found=str(timeout), expected="--wait with it")
+        raise click.UsageError("a --timeout bounds a wait: expected --wait with it")
     texts = pairs(args)
     arguments = with_app(options, lambda app: edited_input(app, train, {}, texts, json_input))
     entry = act(options, intent, lambda commands: commands.enqueue(train, arguments, **terms))

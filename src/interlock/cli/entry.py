@@ -12,6 +12,7 @@ import click
 from interlock.cli.root import root
 from interlock.errors import InterlockError
 from interlock.observe.redact import without_password
+from interlock.store.fault import is_forbidden
 
 FAILED = 1
 
@@ -33,7 +34,7 @@ def run() -> None:
     except InterlockError as error:
         _fail(str(error), error.exit_code, options)
     except Exception as error:  # noqa: BLE001  users see one line, whatever it is
-        _fail(f"{type(error).__name__}: {error}", FAILED, options)
+        _fail(_told(error), FAILED, options)
 
 
 def _never_stumble_over_the_encoding() -> None:
@@ -55,6 +56,12 @@ def _fail(text: str, exit_code: int, options: dict[str, Any]) -> None:
     line = "; ".join(filter(None, (part.strip() for part in text.splitlines())))
     click.echo(f"interlock: {without_password(line)}", err=True)
     sys.exit(exit_code)
+
+
+def _told(error: Exception) -> str:
+    if is_forbidden(error):
+        return f"the user of the database lacks a privilege: {error}; each missing grant is named by: interlock doctor"
+    return f"{type(error).__name__}: {error}"
 
 
 def _sentence(error: click.UsageError) -> str:

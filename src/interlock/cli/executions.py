@@ -13,7 +13,6 @@ from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.cli.records import moment, record, show_fields, show_page
-from interlock.errors import InvalidOption
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.work import WorkKind
 from interlock.operate.timeline import timeline
@@ -83,7 +82,7 @@ def cancel_executions(
     chosen += [("manifest", [manifest])] if manifest is not None else []
     chosen += [("group", [group])] if group is not None else []
     if len(chosen) != 1:
-        raise InvalidOption(option="cancel", found=len(chosen), expected="ids, or --manifest, or --group: one of them")
+        raise click.UsageError("which executions? ids, or --manifest, or --group: one of them")
     kind, targets = chosen[0]
     cancel_each(options, intent, kind, targets, as_json=as_json)
 

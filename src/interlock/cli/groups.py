@@ -6,11 +6,10 @@ import click
 
 from interlock.cli import completion
 from interlock.cli.acting import act, changing
-from interlock.cli.client import with_app
+from interlock.cli.client import Number, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.cli.records import record
-from interlock.errors import InvalidOption
 from interlock.operate.group import UNSET
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ def list_groups(options: dict[str, Any], *, as_json: bool) -> None:
 
 @command.command(name="set")
 @click.argument("group", shell_complete=completion.groups)
-@option("--cap", type=click.IntRange(min=1, max=2**31 - 1), help="At most so many active at once.")
+@option("--cap", type=Number(min=1, max=2**31 - 1), help="At most so many active at once.")
 @option("--no-cap", is_flag=True, help="Take the cap away.")
-@option("--priority", type=click.IntRange(min=0, max=31), help="From 0 to 31; higher goes first.")
+@option("--priority", type=Number(min=0, max=31), help="From 0 to 31; higher goes first.")
 @option("--enable/--disable", "enabled", default=None, help="Queue and dispatch its work, or not.")
 @changing
 @json_option
@@ -60,11 +59,9 @@ def set_group(
 ) -> None:
     """Change the cap, the priority or the switch; it counts from the next tick on, and survives deploys."""
     if cap is None and not no_cap and priority is None and enabled is None:
-        raise InvalidOption(
-            option="set", found=group, expected="one of --cap, --no-cap, --priority, --enable, --disable"
-        )
+        raise click.UsageError("nothing to set: name at least one of --cap, --no-cap, --priority, --enable, --disable")
     if cap is not None and no_cap:
-        raise InvalidOption(option="--no-cap", found=True, expected="either a --cap or --no-cap")
+        raise click.UsageError("a cap and none contradict each other: either a --cap or --no-cap")
     wanted = None if no_cap else (UNSET if cap is None else cap)
     change = act(
         options,

@@ -22,13 +22,15 @@ input_option = option("--input", "json_input", metavar="JSON", help="The whole i
 
 def pairs(args: Iterable[str]) -> list[tuple[str, str]]:
     """The names and texts of --arg."""
-    found = []
+    found: dict[str, str] = {}
     for arg in args:
         name, equals, text = arg.partition("=")
         if not name or not equals:
             raise InvalidOption(option="--arg", found=arg, expected="NAME=VALUE")
-        found.append((name, text))
-    return found
+        if name in found:
+            raise InvalidOption(option="--arg", found=arg, expected=f"one value; {name}={found[name]} came before")
+        found[name] = text
+    return list(found.items())
 
 
 async def edited_input(

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import sys
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock.cli.acting import destructive
-from interlock.cli.client import with_app
+from interlock.cli.acting import destructive, refuse_to_ask_nobody
+from interlock.cli.client import Number, with_app
 from interlock.cli.options import NounGroup, json_option
 from interlock.cli.output import show_json, show_table
-from interlock.errors import InvalidOption, UnknownLockHolder
+from interlock.errors import UnknownLockHolder
 from interlock.model.act import ADMIN, Actor
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def list_holders(options: dict[str, Any], *, name: str | None, as_json: bool) ->
 
 @command.command(name="release")
 @click.argument("name")
-@click.argument("slot", type=click.IntRange(min=0), default=0)
+@click.argument("slot", type=Number(min=0), default=0)
 @destructive
 @json_option
 @click.pass_obj
@@ -68,8 +67,7 @@ def release_slot(options: dict[str, Any], *, name: str, slot: int, intent: Inten
 def _confirm(holder: Holder, *, yes: bool) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
+    refuse_to_ask_nobody()
     click.confirm(f"{holder.owner} may still be at work in slot {holder.slot} of {holder.name}; take it?", abort=True)
 
 

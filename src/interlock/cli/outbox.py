@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from interlock.cli.acting import changing, destructive
-from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, with_app
+from interlock.cli.acting import changing, destructive, refuse_to_ask_nobody
+from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, Number, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
-from interlock.errors import InvalidOption
 from interlock.model.act import Actor
 from interlock.model.lifecycle import OutboxState
 
@@ -99,9 +97,10 @@ def redrive(
     options: dict[str, Any], /, *, messages: tuple[str, ...], intent: Intent, as_json: bool, **choice: Any
 ) -> None:
     """Let dead messages be delivered again: by number or id, topic or failure, or all. Stop extra workers first."""
+    if not (messages or choice["topic"] or choice["failure"] or choice["everything"]):
+        raise click.UsageError("nothing was chosen: name messages, a --topic or a --failure, or --all")
     if not (intent.yes or intent.dry_run):
-        if not sys.stdin.isatty():
-            raise InvalidOption(option="--yes", found=False, expected="the flag, where nobody can be asked")
+        refuse_to_ask_nobody()
         click.confirm("messages may be delivered a second time; redrive?", abort=True, err=True)
 
     async def act(app: Interlock) -> dict[int, bool]:
@@ -175,7 +174,7 @@ def stats(options: dict[str, Any], *, as_json: bool) -> None:
 
 
 @command.command(name="doctor")
-@option("--expect", type=click.IntRange(min=0), help="How many workers should serve each partition.")
+@option("--expect", type=Number(min=0), help="How many workers should serve each partition.")
 @option("--window", type=DURATION, default="1h", help="How far back to look.")
 @json_option
 @click.pass_context

@@ -59,11 +59,13 @@ async def _look_again_and_again(
 async def _look(app: Interlock, screen: Screen) -> None:
     """A database that is away for a while does not end the watch."""
     try:
-        screen.show(await app.agauges())
+        found = await app.agauges()
     except Exception as error:
         if not is_passing(error):
             raise
         screen.fail(str(error))
+    else:
+        screen.show(found)  # outside: a reader that is gone (`| head`) is no database that is away
 
 
 @contextmanager

@@ -38,11 +38,10 @@ class TrainWithoutApp(UsageError):
 class AppNotFound(UsageError):
     found: str
     problem: str
+    advice: str = "name it as module:attribute, for example -a shop.jobs:app"
 
     def __str__(self) -> str:
-        return (
-            f"no app at {shown(self.found)}: {self.problem}; name it as module:attribute, for example -a shop.jobs:app"
-        )
+        return f"no app at {shown(self.found)}: {self.problem}; {self.advice}"
 
 
 class DuplicateName(UsageError):

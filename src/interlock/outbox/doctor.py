@@ -64,7 +64,7 @@ def check_topics(topics: Sequence[TopicStats]) -> Iterator[Finding]:
     for each in topics:
         if each.parked:
             found = f"{each.topic} is parked by {each.parked_by}"
-            yield Finding("parked", found, "interlock outbox unpark TOPIC", each.topic)
+            yield Finding("parked", found, f"interlock outbox unpark {each.topic}", each.topic)
         elif each.breaker != "closed":
             found = f"the breaker of {each.topic} is {each.breaker}"
             yield Finding("breaker", found, "look at its receiver", each.topic)

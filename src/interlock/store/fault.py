@@ -19,6 +19,11 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate)[:2] in _PASSING
 
 
+def is_forbidden(error: BaseException) -> bool:
+    """Whether the user of the database lacks a privilege."""
+    return getattr(error, "sqlstate", None) == "42501"
+
+
 def is_undefined(error: BaseException) -> bool:
     """Whether a statement, of whichever driver, named a table, a column or a schema that is not there."""
     return isinstance(error, TablesMissing) or getattr(error, "sqlstate", None) in {"42P01", "42703", "3F000"}

@@ -156,7 +156,9 @@ def shop(console, module_database) -> Console:
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
 def test_what_does_not_exist_is_named_with_exit_code_3(shop, command, words):
-    assert words in shop.refused(3, *command)
+    line = shop.refused(3, *command)
+    assert words in line
+    assert "known" in line or "; see: interlock " in line
 
 
 @pytest.mark.parametrize(
@@ -192,6 +194,10 @@ def test_what_does_not_exist_is_named_with_exit_code_3(shop, command, words):
         (["locks", "release", "report", "first", "--yes"], "is not a valid integer"),
         (["outbox", "list", "--state", "odd"], "--state"),
         (["outbox", "redrive", "--rate", "0", "--all", "--yes"], "--rate"),
+        (["outbox", "redrive", "--yes"], "nothing was chosen: name messages"),
+        (["queue", "cancel", "abc"], "'abc' is not a valid integer;"),
+        (["groups", "set", "default", "--cap", "few"], "'few' is not a valid integer;"),
+        (["enqueue", "t", "--arg", "a=1", "--arg", "a=2"], "a=1 came before"),
         (["top", "--interval", "0"], "--interval"),
         (["upkeep", "run", "--yes", "extra"], "unexpected extra argument"),
         (["run", "--probes", "here"], "probes"),
@@ -220,7 +226,44 @@ def test_wrong_usage_is_named_with_exit_code_2(shop, command, words):
     ids=" ".join,
 )
 def test_what_destroys_asks_nobody_where_nobody_is(shop, command):
-    assert "--yes" in shop.refused(2, *command)
+    line = shop.refused(2, *command)
+    assert "nobody can be asked here: add --yes to do it, or --dry-run" in line
+    assert f"see: interlock {path_in(command)} --help" in line
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def (", "importing it raised SyntaxError: invalid syntax"),
+        ("import no_such_package", "importing it raised ModuleNotFoundError: No module named 'no_such_package'"),
+    ],
+)
+def test_a_module_that_is_found_and_broken_is_to_be_mended_not_named_otherwise(console, code, words):
+    line = console.refused(2, "config", "-a", f"{console.module(code)}:app")
+    assert words in line
+    assert line.endswith("; mend the module; --debug shows the traceback")
+
+
+@pytest.mark.parametrize("name", ["no_such_module:app", "no_such_package.jobs:app"])
+def test_a_module_that_is_not_there_is_looked_for_in_the_right_folder(console, name):
+    line = console.refused(2, "config", "-a", name)
+    missing = name.partition(":")[0].partition(".")[0]
+    assert f"there is no module {missing!r} here; run it in the folder that holds the module" in line
+
+
+def test_a_user_of_the_database_without_privileges_is_told_where_they_are_named(console, module_database):
+    from tests.harness import databases
+
+    databases.execute(module_database, "CREATE ROLE poor LOGIN PASSWORD 'poor'")
+    try:
+        dsn = module_database.partition("@")[2]
+        line = console.refused(1, "manifests", "list", "--dsn", f"postgresql://poor:poor@{dsn}")
+    finally:
+        databases.execute(module_database, "DROP ROLE poor")
+    assert line == (
+        "the user of the database lacks a privilege: permission denied for schema interlock;"
+        " each missing grant is named by: interlock doctor"
+    )
 
 
 TRAINS = """

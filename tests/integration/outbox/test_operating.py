@@ -200,6 +200,7 @@ async def test_the_doctor_finds_each_sign_of_trouble(migrated, conn):
             " SELECT 3, 'mixed', 1, 'stale', 'another' FROM generate_series(1, 20)"
         )
         found = {finding.check: finding for finding in await world.app.outbox.adoctor(expected_workers=3)}
+        assert found["parked"].advice == "interlock outbox unpark parked"
         expected = {"workers", "review", "throttled", "no_record", "oldest_ready", "parked", "stale", "two_records"}
         assert set(found) == expected
         assert "1 live workers" in found["workers"].found

@@ -67,6 +67,20 @@ def test_as_json_each_look_is_one_object(interlock, busy):
     assert looks[0]["now"].endswith("Z")
 
 
+def test_a_reader_that_has_what_it_wanted_ends_the_watch(busy, tmp_path):
+    """As `| head -1` does: not a database that is away, which is looked for again and again."""
+    command = [sys.executable, "-m", "interlock", "top", "--dsn", busy, "--interval", "0.1"]
+    env, pipe = clean_environment(), subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=env, cwd=tmp_path) as process:
+        assert b"ready 3" in process.stdout.readline()
+        process.stdout.close()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+        assert (process.returncode, process.stderr.read()) == (1, b"")
+
+
 class Terminal:
     """A `top` on a pseudo-terminal, and what it has drawn so far."""
 
