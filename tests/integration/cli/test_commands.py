@@ -33,7 +33,7 @@ NOWHERE = "postgresql://ada:hunter2@127.0.0.1:1/shop"
         (["config", "extra"], "unexpected extra argument"),
         (["run", "--roles", "worker,cook"], "expected some of manifests, worker, dispatch, timers, outbox"),
         (["run", "-a", "nothing"], "name it as module:attribute"),
-        (["run", "-a", "no_such_module:app"], "No module named 'no_such_module'"),
+        (["run", "-a", "no_such_module:app"], "there is no module 'no_such_module' here"),
         (["run", "-a", "json:dumps"], "it is of type function, not an Interlock app"),
         (["run", "-a", "json:nothing"], "the module has no 'nothing'"),
         (["config", "--dsn", ""], "setting 'dsn'"),
