@@ -71,7 +71,7 @@ COUNTS = {
 
 
 async def test_its_numbers_are_those_of_the_database(demo, home):
-    process = demo("--seconds", "15", "--json", "--keep")
+    process = demo("--seconds", "10", "--json", "--keep")
     assert await process.wait(PATIENCE) == 0
     summary = json.loads(process.output("stdout"))
     (kept,) = home.glob("demo-*")
@@ -85,7 +85,7 @@ async def test_its_numbers_are_those_of_the_database(demo, home):
     assert summary["recovered"] >= 1
     assert summary["completed"] > 10
     assert min(summary["retried"], summary["messages_delivered"], summary["timer_runs"]) > 0
-    assert summary["pickup_median"] < 2, "seconds, also on a machine that is busy with other tests"
+    assert summary["pickup_median"] < 0.5
     assert summary["recovered_within"] < 15
     assert process.output("stderr") == ""
     assert "Fatal" not in "".join(log.read_text() for log in kept.glob("*.log"))
