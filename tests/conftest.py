@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.harness import databases, guard, run_folder
 from tests.harness.hygiene import no_task_outlives_the_test, nothing_outlives_the_test
@@ -31,6 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell does so to what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     run_folder.open_folder(config)
+    # The same examples in every run, and however long they take: a run says something about the code alone.
+    slow = [HealthCheck.too_slow]
+    settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=slow)
+    settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(optionalhook=True)

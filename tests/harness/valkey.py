@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DATABASES = 16
 _ANSWER = b"+PONG\r\n"
+A_MOMENT = 5.0  # whoever else listens on the port may never answer
 
 
 @dataclass(frozen=True)
@@ -105,16 +106,16 @@ class ValkeyServer:
             problem = PortTakenError if "Address already in use" in log else RuntimeError
             raise problem(f"{self._binary.path} ended:\n{log}")
         try:
-            return ask(self.port, "PING") == _ANSWER
+            return ask(self.port, "PING", timeout=A_MOMENT) == _ANSWER
         except OSError:
             return False
 
 
-def ask(port: int, *commands: str) -> bytes:
+def ask(port: int, *commands: str, timeout: float = PATIENCE) -> bytes:
     """The answer to a line of inline commands, without a client library and its pools."""
     lines = "".join(f"{command}\r\n" for command in commands).encode()
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection,
+        socket.create_connection(("127.0.0.1", port), timeout=timeout) as connection,
         connection.makefile("rb") as answers,
     ):
         connection.sendall(lines)

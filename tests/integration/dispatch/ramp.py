@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.dispatch.dispatcher import JobDispatcher
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     import asyncpg
 
+PATIENT = timedelta(minutes=1)  # so that a busy machine does not end a tick that a test holds
 ENTRY = """
 INSERT INTO interlock.work_queue (kind, train, input, attempt, max_attempts, max_crashes, retry_delay, max_retry_delay,
     retry_backoff, group_id, group_priority, priority, created_at, scheduled_at, ready)
@@ -60,8 +62,8 @@ class Ramp:
         self.events: list = []
         self.local = Local()
 
-    def door(self) -> Database:
-        database = Database(self.dsn, StoreSettings())
+    def door(self, idle: timedelta = PATIENT) -> Database:
+        database = Database(self.dsn, StoreSettings(tick_idle_timeout=idle))
         self._stack.push_async_callback(database.close)
         return database
 

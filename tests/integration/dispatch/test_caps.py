@@ -11,6 +11,7 @@ from interlock import failpoints
 from interlock.dispatch.apply_capacity_limits import Held
 from interlock.dispatch.load_dispatch_capacity import Capacity
 from interlock.store.dispatching import Active, Dispatching
+from interlock.store.settings import StoreSettings
 from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
 
@@ -70,7 +71,7 @@ async def test_a_dispatcher_that_comes_while_another_counts_takes_nothing(ramp, 
     await ramp.queue(10)
     first, second = ramp.dispatcher(**settings), ramp.dispatcher(**settings)
     gate, tick = await held_before_commit(first)
-    cycle = await asyncio.wait_for(second.tick(), 5)
+    cycle = await asyncio.wait_for(second.tick(), 60)
     assert not cycle.dispatched
     assert cycle.sleep.total_seconds() < 0.1
     gate.open.set()
@@ -104,7 +105,7 @@ async def test_a_dispatcher_without_caps_takes_no_lock_and_does_not_wait(ramp):
     )
     assert await ramp.conn.fetchval(locks) == 0
     other = ramp.dispatcher(max_queued_jobs_per_cycle=4, hands=Hands(free=0))
-    assert len((await asyncio.wait_for(other.tick(), 5)).dispatched) == 4
+    assert len((await asyncio.wait_for(other.tick(), 60)).dispatched) == 4
     gate.open.set()
     await tick
 
@@ -114,7 +115,7 @@ async def test_a_group_that_another_counts_does_not_hold_up_the_uncapped(ramp):
     await ramp.queue(5, group="capped")
     gate, tick = await held_before_commit(ramp.dispatcher())
     free = await ramp.queue(3)
-    cycle = await asyncio.wait_for(ramp.dispatcher().tick(), 5)
+    cycle = await asyncio.wait_for(ramp.dispatcher().tick(), 60)
     assert [one.entry_id for one in cycle.dispatched] == free
     gate.open.set()
     await tick
@@ -205,14 +206,14 @@ async def test_a_stopped_dispatcher_frees_its_locks_within_seconds(ramp, conn):
     """PostgreSQL itself ends the transaction of one that stands still."""
     await ramp.group("default", cap=3)
     await ramp.queue(5)
-    stuck = ramp.dispatcher()
+    stuck = ramp.dispatcher(door=ramp.door(StoreSettings().tick_idle_timeout))
     gate, tick = await held_before_commit(stuck)
     other = ramp.dispatcher()
 
     async def somebody_dispatches() -> bool:
         return bool((await other.tick()).dispatched)
 
-    await eventually(somebody_dispatches, 60, "the other dispatcher")
+    await eventually(somebody_dispatches, 20, "the other dispatcher")
     gate.open.set()
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
         await tick

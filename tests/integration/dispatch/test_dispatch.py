@@ -231,7 +231,7 @@ async def test_what_another_holds_is_passed_over_and_counted_as_lost(ramp):
     try:
         async with other.transaction():
             await other.execute("SELECT FROM interlock.work_queue WHERE id = $1 FOR UPDATE", ids[0])
-            cycle = await asyncio.wait_for(ramp.dispatcher().tick(), 5)
+            cycle = await asyncio.wait_for(ramp.dispatcher().tick(), 60)
     finally:
         await other.close()
     assert taken(cycle) == ids[1:]

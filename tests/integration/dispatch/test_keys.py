@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import asyncpg
 import psycopg
@@ -50,7 +51,7 @@ async def test_control_without_the_unique_index_every_one_of_them_makes_its_own(
             return unguarded_like(statement) if name == ENQUEUE else statement
 
     def unguarded_like(statement):
-        return type(statement)(statement.name, statement.parameters, unguarded.asyncpg, unguarded.psycopg)
+        return replace(statement, asyncpg=unguarded.asyncpg, psycopg=unguarded.psycopg)
 
     monkeypatch.setattr(gateway, "_queue_of", lambda schema: WorkQueue(Unguarded(schema)))
     assert len(await enqueue_at_once(shop)) == 20
@@ -152,9 +153,7 @@ async def test_a_key_that_changes_hands_at_every_look_ends_in_an_error_not_in_a_
     """The conflict is there, the holder is never seen: what a caller would meet whose snapshot is frozen."""
     await shop.greet.using(key="k").aenqueue("Ada")
     holders = Catalog("interlock")["work_queue/holders"]
-    blind = type(holders)(
-        holders.name, holders.parameters, holders.asyncpg.replace("and w.key_held", "and false"), holders.psycopg
-    )
+    blind = replace(holders, asyncpg=holders.asyncpg.replace("and w.key_held", "and false"))
 
     class Blind(Catalog):
         def __getitem__(self, name):

@@ -155,7 +155,7 @@ async def test_no_group_goes_while_somebody_declares(attic):
         await attic.conn.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended('interlock declarations interlock', 0))"
         )
-        await asyncio.wait_for(attic.retention().tick(), 5)
+        await asyncio.wait_for(attic.retention().tick(), 60)
         assert "found" in await attic.ids("manifest_group", "name")
     await attic.retention().tick()
     assert "found" not in await attic.ids("manifest_group", "name")

@@ -61,14 +61,14 @@ class Works:
     def told(self, kind: type) -> list:
         return [event for event in tuple(self.events) if isinstance(event, kind)]
 
-    async def ended(self, execution: int, timeout: float = 10.0) -> dict:  # noqa: ASYNC109  the timeout names what was awaited
+    async def ended(self, execution: int, timeout: float = 60.0) -> dict:  # noqa: ASYNC109  the timeout names what was awaited
         async def is_over() -> bool:
             return (await self.yard.execution(execution))["ended_at"] is not None
 
         await eventually(is_over, timeout, f"the end of execution {execution}")
         return await self.yard.execution(execution)
 
-    async def reaches(self, execution: int, state: str, timeout: float = 10.0) -> None:  # noqa: ASYNC109  see ended
+    async def reaches(self, execution: int, state: str, timeout: float = 60.0) -> None:  # noqa: ASYNC109  see ended
         async def is_there() -> bool:
             return (await self.yard.execution(execution))["state"] == state
 

@@ -48,7 +48,7 @@ async def test_no_job_is_offered_or_claimed_where_the_dispatcher_has_slots(works
     await yard.conn.execute("ALTER TABLE interlock.background_job ADD CONSTRAINT nobody_waits CHECK (false)")
     handles = await works.app.aenqueue_many([work.bind(n) for n in range(120)])
     await works.start()
-    assert [await handle.aresult(10) for handle in handles] == list(range(120))
+    assert [await handle.aresult(60) for handle in handles] == list(range(120))
 
 
 async def test_what_was_dispatched_without_an_answer_is_run_once(works, yard, answer_lost):
@@ -61,7 +61,7 @@ async def test_what_was_dispatched_without_an_answer_is_run_once(works, yard, an
     handles = await works.app.aenqueue_many([work.bind(n) for n in range(5)])
     await works.start()
     for handle in handles:
-        await handle.aresult(10)
+        await handle.aresult(60)
     assert sorted(ran) == list(range(5))
     assert len(answer_lost) == 5
     assert set((await yard.states()).values()) == {"completed"}
@@ -81,16 +81,18 @@ async def test_control_without_the_look_back_what_was_dispatched_is_run_by_nobod
     await work.aenqueue()
     await works.start()
     await eventually(lambda: bool(answer_lost), 60, "an answer that is lost")
-    await (await work.aenqueue()).aresult(10)
+    await (await work.aenqueue()).aresult(60)
     assert (await yard.execution(answer_lost[0]))["state"] == "in_progress"
 
 
 async def most_at_once(works, yard, monkeypatch) -> int:
     """How many of three slots are filled when the dispatcher asks for slots while a claim is under way."""
-    app, asked, running, most = works.new_app(worker_slots=3), asyncio.Event(), 0, 0
+    app, asked, running, most, looks = works.new_app(worker_slots=3), asyncio.Event(), 0, 0, 0
     reserve = Worker.reserve
 
     def noticed(self) -> Reservation | None:
+        nonlocal looks
+        looks += running >= 3
         reservation = reserve(self)
         if claiming.is_set():
             asked.set()
@@ -112,7 +114,8 @@ async def most_at_once(works, yard, monkeypatch) -> int:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.6)  # longer than the pause between two ticks of the dispatcher
+        # Whoever was given a slot in the first look has begun to run by the third.
+        await eventually(lambda: running > 3 or looks >= 3, what="a fourth body, or looks that found no slot")
         running -= 1
 
     @app.train
@@ -159,7 +162,7 @@ async def test_a_train_with_a_limit_of_its_own_keeps_it(works):
     handles = await works.app.aenqueue_many([work.bind() for _ in range(12)])
     await works.start()
     for handle in handles:
-        await handle.aresult(10)
+        await handle.aresult(60)
     assert most == 2
 
 
@@ -195,7 +198,7 @@ async def test_a_server_that_is_marked_lost_before_the_commit_settles_nothing(wo
     await yard.conn.execute("UPDATE interlock.manifest_group SET max_active_jobs = 5")
     handle = await work.aenqueue()
     await works.start()
-    assert await handle.aresult(15) == "fresh"
+    assert await handle.aresult(60) == "fresh"
     await eventually(lambda: bool(works.told(SettleRefused)), 60, "the refusal of the stale outcome")
     assert sorted((await yard.states()).values()) == ["completed", "failed"]
 
@@ -208,7 +211,7 @@ async def test_a_server_that_is_marked_lost_before_it_takes_entries_takes_none(w
     await yard.conn.execute("UPDATE interlock.manifest_group SET max_active_jobs = 5")
     handle = await work.aenqueue()
     await works.start()
-    await handle.aresult(15)
+    await handle.aresult(60)
     assert list((await yard.states()).values()) == ["completed"]
 
 

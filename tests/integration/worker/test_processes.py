@@ -37,7 +37,7 @@ def is_alive(pid: int) -> bool:
 async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works, yard, started):
     outputs = []
     for n in (3, 4):
-        row = await works.ended(await yard.dispatch("square", {"n": n}), 30)
+        row = await works.ended(await yard.dispatch("square", {"n": n}), 60)
         outputs.append(json.loads(row["output"]))
     assert [output["square"] for output in outputs] == [9, 16]
     assert outputs[0]["pid"] == outputs[1]["pid"] != os.getpid()
@@ -45,10 +45,10 @@ async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works,
 
 async def test_a_child_that_crashes_fails_its_own_run_and_no_other(works, yard, started):
     crashed, others = await yard.dispatch("crash"), [await yard.dispatch("square", {"n": n}) for n in range(3)]
-    row = await works.ended(crashed, 30)
+    row = await works.ended(crashed, 60)
     assert (row["failure"], row["error_type"]) == ("error", "interlock.errors.ChildDied")
     assert "signal 9" in row["error_message"]
-    assert {(await works.ended(other, 30))["state"] for other in others} == {"completed"}
+    assert {(await works.ended(other, 60))["state"] for other in others} == {"completed"}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_a_child_that_crashes_fails_its_own_run_and_no_other(works, yard, 
 async def test_what_a_train_raises_in_its_child_is_named_as_if_it_ran_here(
     works, yard, started, how, state, failure, kind
 ):
-    row = await works.ended(await yard.dispatch("fail", {"how": how}), 30)
+    row = await works.ended(await yard.dispatch("fail", {"how": how}), 60)
     assert (row["state"], row["failure"], row["error_type"]) == (state, failure, kind)
 
 
@@ -79,7 +79,7 @@ async def test_a_cancel_stops_a_child_that_never_asks(works, yard, started, tmp_
 async def test_a_timeout_stops_a_child_that_never_asks(works, yard, started, tmp_path):
     file = tmp_path / "pid"
     execution = await yard.dispatch("spin", {"path": str(file)}, limit=3)
-    assert (await works.ended(execution, 30))["failure"] == "timeout"
+    assert (await works.ended(execution, 60))["failure"] == "timeout"
     assert not file.exists() or not is_alive(int(file.read_text()))
 
 

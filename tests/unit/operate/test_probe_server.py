@@ -81,13 +81,13 @@ async def test_anything_else_is_answered_and_harms_nobody(request_, status):
 
 
 async def test_a_line_without_end_and_a_client_that_says_nothing_are_cut_off(monkeypatch):
-    monkeypatch.setattr(probes, "PATIENCE", 0.2)
+    monkeypatch.setattr(probes, "PATIENCE", 2)
     async with serving(Signs()) as server:
         for request in (b"GET /" + b"x" * 10_000, b"GET /li", b""):
             reader, writer = await asyncio.open_connection(*server.address)
             writer.write(request)
             try:
-                await asyncio.wait_for(reader.read(), 5)
+                await asyncio.wait_for(reader.read(), 60)
             except ConnectionResetError:
                 pass
             finally:

@@ -134,7 +134,7 @@ async def test_a_successful_probe_closes_the_breaker():
 
 
 async def test_no_delivery_starts_with_less_lease_than_its_time():
-    lease, timeout = timedelta(seconds=0.4), timedelta(seconds=0.2)
+    lease, timeout = timedelta(seconds=3), timedelta(seconds=2)
     world = World(outbox_concurrency=1, outbox_lease=lease)
     left = []
 
@@ -142,7 +142,7 @@ async def test_no_delivery_starts_with_less_lease_than_its_time():
     async def send(message):
         row = world.store.rows[message.claimed.id]
         left.append((row.available_at - type(row.available_at).now(row.available_at.tzinfo)).total_seconds())
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
 
     world.publish(20)
     assert (await world.drain().step()).settled == {"delivered": 20}
@@ -198,11 +198,11 @@ async def test_context_tells_key_redelivery_and_deadline():
 
 
 async def test_a_database_that_fails_to_renew_or_to_take_back_costs_no_room():
-    world = World(outbox_concurrency=1, outbox_lease=timedelta(seconds=0.3))
+    world = World(outbox_concurrency=1, outbox_lease=timedelta(seconds=2))
 
-    @world.emitter(timeout=timedelta(seconds=0.2))
+    @world.emitter(timeout=timedelta(seconds=1))
     async def send(message):
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
 
     async def fail(*_):
         raise OSError("away")

@@ -45,7 +45,7 @@ def child(script):
 
 def run(script):
     with child(script) as process:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
         return process.returncode, out.splitlines(), err
 
 
@@ -128,7 +128,7 @@ def test_closing_cancels_a_call_in_progress_and_lets_it_clean_up(portal):
         assert began.wait(60)
         portal.close()
         with pytest.raises(concurrent.futures.CancelledError):
-            call.result(10)
+            call.result(60)
     assert cleaned.is_set()
 
 
@@ -143,7 +143,7 @@ def test_no_call_is_left_unanswered_while_others_close(portal):
         calls = [pool.submit(call, number) for number in range(300)]
         for _ in range(20):
             portal.close()
-        assert all(done.result(20) for done in calls)
+        assert all(done.result(60) for done in calls)
 
 
 FORK = """
@@ -156,7 +156,7 @@ async def awho():
 assert portal.call(awho) == os.getpid()
 child = os.fork()
 if child == 0:
-    signal.alarm(2)  # a child that hangs must not outlive the test
+    signal.alarm(10)  # a child that hangs must not outlive the test
     try:
         answers = [portal.call(awho) for _ in range(3)]
         os._exit(0 if answers == [os.getpid()] * 3 else 1)
@@ -178,7 +178,7 @@ async def anumber():
 portal._lock.acquire()  # as if another thread were submitting at this very moment
 child = os.fork()
 if child == 0:
-    signal.alarm(2)
+    signal.alarm(10)
     os._exit(portal.call(anumber))
 portal._lock.release()
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), portal.call(anumber))
@@ -244,7 +244,7 @@ def test_an_interrupt_cancels_the_coroutine_before_it_surfaces():
     with child(INTERRUPT) as process:
         assert process.stdout.readline() == "began\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
     assert out.splitlines() == ["coroutine cancelled", "interrupted", "hello"], err
     assert process.returncode == 0
 

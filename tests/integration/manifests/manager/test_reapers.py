@@ -155,6 +155,6 @@ async def test_a_reaper_waits_for_nobody(world, held):
     row = execution["id"] if held == "execution" else execution["entry_id"]
     async with world.conn.transaction():
         await world.conn.execute(f"SELECT FROM interlock.{held} WHERE id = $1 FOR UPDATE", row)
-        cycle = await asyncio.wait_for(world.tick(), 3)
+        cycle = await asyncio.wait_for(world.tick(), 60)
         assert (cycle.led, cycle.reaped_in_progress) == (True, 0)
     assert (await world.tick()).reaped_in_progress == 1
