@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from interlock.errors import NotPermitted
+from interlock.errors import InvalidOption, NotPermitted
 from interlock.model.bounds import checked_remark
 
 if TYPE_CHECKING:
@@ -44,10 +44,23 @@ class Actor:
     permissions: frozenset[Permission] = ADMIN
     via: Via = "code"
 
+    def __post_init__(self) -> None:
+        """A role's name is not its permissions: as a text it would permit whatever it happens to contain."""
+        checked_remark("actor", self.name)
+        if not _are_permissions(self.permissions):
+            expected = "a set of permissions, such as ROLES['operator']"
+            raise InvalidOption(option="permissions", found=self.permissions, expected=expected)
+        if self.via not in get_args(Via):
+            raise InvalidOption(option="via", found=self.via, expected="one of " + ", ".join(get_args(Via)))
+
     def require(self, permission: Permission) -> None:
         """Refuse what this actor may not do."""
         if permission not in self.permissions:
             raise NotPermitted(actor=self.name, permission=permission.value)
+
+
+def _are_permissions(found: object) -> bool:
+    return isinstance(found, frozenset | set) and found <= ADMIN
 
 
 CODE = Actor("code")
@@ -58,7 +71,7 @@ def actor_named(said: Actor | str | None) -> Actor:
     """An actor as code names it: a name alone may do everything, as the code that says it could."""
     if isinstance(said, Actor):
         return said
-    return CODE if said is None else Actor(checked_remark("actor", said))
+    return CODE if said is None else Actor(said)
 
 
 class Change(NamedTuple):
