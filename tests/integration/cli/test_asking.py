@@ -83,6 +83,11 @@ def test_the_shell_completes_names_from_the_database(tmp_path, migrated):
     assert completions(tmp_path, "interlock groups set e", INTERLOCK_DSN=migrated) == (["east", "etl"], "")
 
 
+@pytest.mark.parametrize(("words", "offered"), [("interlock man", "manifests"), ("interlock manifests tr", "trigger")])
+def test_the_shell_completes_commands(tmp_path, words, offered):
+    assert completions(tmp_path, words) == ([offered], "")
+
+
 @pytest.mark.parametrize("dsn", ["postgresql://127.0.0.1:1/nowhere", "nonsense"])
 def test_the_shell_is_not_disturbed_by_a_database_that_is_not_there(tmp_path, dsn):
     assert completions(tmp_path, "interlock groups set e", INTERLOCK_DSN=dsn) == ([], "")

@@ -65,7 +65,7 @@ class SchemaApplied(StoreEvent):
 
 class EmbeddedStarted(Event):
     subject: ClassVar[str] = "embedded"
-    text: ClassVar[str] = "embedded PostgreSQL in {folder} started on port {port} in {took}"
+    text: ClassVar[str] = "embedded PostgreSQL in {folder} is ready on port {port} after {took}"
     folder: str
     port: int
     took: timedelta
