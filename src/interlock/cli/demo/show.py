@@ -70,7 +70,7 @@ class Show:
         for name in SERVERS:
             fleet.start(name)
         try:
-            while self._shown() < self._life and not self._over.is_set():
+            while self._left() > 0 and not self._over.is_set():
                 fleet.check()
                 await self._look(app)
                 self._play(fleet)
@@ -110,9 +110,8 @@ class Show:
         return self._news.just_began.get(LONGEST)
 
     async def _pause(self) -> None:
-        left = max(0.0, min(LOOK, self._life - self._shown()))
         try:
-            await asyncio.wait_for(self._over.wait(), left)
+            await asyncio.wait_for(self._over.wait(), max(0.0, min(LOOK, self._left())))
         except TimeoutError:
             return
 
@@ -125,3 +124,8 @@ class Show:
     def _shown(self) -> float:
         """Seconds since the fleet was complete: a slow start takes nothing from the show."""
         return 0.0 if self._complete_at is None else time.monotonic() - self._complete_at
+
+    def _left(self) -> float:
+        """Seconds until the end: a new server that was started is waited for, because its coming is shown too."""
+        is_awaited = self._replaced and len(self._news.servers) <= len(SERVERS)
+        return LOOK if is_awaited else self._life - self._shown()
