@@ -24,18 +24,18 @@ class CancelWatch:
         self._executions = Executions(database.sql)
 
     async def tick(self) -> timedelta:
-        jobs = list(self._slots.running.values())
+        jobs = list(self._slots.held.values())
         if jobs:
             async with self._database.connection() as conn:
                 found = await self._executions.watch(
                     conn, [job.execution_id for job in jobs], [job.token for job in jobs]
                 )
             for interruption in found:
-                job = self._slots.running.get(interruption.execution_id)
+                job = self._slots.held.get(interruption.execution_id)
                 if job is not None and mark(job, interruption):
                     job.cancel()
         return self._interval
 
     def concerns(self, detail: str) -> bool:
         """Whether a notice names something held here; a notice without names may concern everybody."""
-        return not detail or any(part.isdigit() and int(part) in self._slots.running for part in detail.split(","))
+        return not detail or any(part.isdigit() and int(part) in self._slots.held for part in detail.split(","))

@@ -38,7 +38,7 @@ class Deadlines:
 
     def _look(self) -> None:
         self.close()
-        now, jobs = time.monotonic(), list(self._slots.running.values())
+        now, jobs = time.monotonic(), list(self._slots.held.values())
         for job in jobs:
             if job.deadline is not None and job.deadline <= now:
                 job.interrupt(Cause.TIMEOUT)

@@ -34,12 +34,12 @@ class Filling:
         """What is to be looked up before anything else."""
         return self._current if self._is_unsure else None
 
-    def reserve(self) -> Reservation | None:
-        """The free slots; None while another has them, and where there are none."""
-        server, free = self._server(), self._slots.free
-        if server is None or not free or self._current is not None:
+    def reserve(self, ahead: int = 0) -> Reservation | None:
+        """The free slots, and room for so many more; None while another has them, and where there is no room."""
+        server, room = self._server(), self._slots.free + ahead
+        if server is None or not room or self._current is not None:
             return None
-        self._current = Reservation(server, self._host, uuid4(), free)
+        self._current = Reservation(server, self._host, uuid4(), room)
         return self._current
 
     def answered(self) -> None:

@@ -1,14 +1,20 @@
-"""Shutdown: what still runs is told to stop and goes back to where any worker may claim it, with the same attempt."""
+"""What this worker holds and does not finish goes back to where any worker may claim it, with the same attempt.
+
+At shutdown that is what still runs and is told to stop; at any time, jobs that stand by and do not get a slot here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import suppress
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Ending
 from interlock.observe.events.work import ExecutionReleased, SettleRefused
+from interlock.runtime.loop import LoopBackoff
 from interlock.store.background_job import BackgroundJobs
 from interlock.store.execution import Executions
 from interlock.worker.job import Cause
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from interlock.worker.job import Job
     from interlock.worker.settle import Settler
 
+BACKOFF = LoopBackoff()
 AT_ONCE = 0.2
 """Seconds for bodies that stop when told to; a forced shutdown leaves hardly more."""
 AT_MOST = 3.0
@@ -44,10 +51,16 @@ class HandBack:
         self._emit, self._notify = emit, notify
         self._jobs, self._executions = BackgroundJobs(database.sql), Executions(database.sql)
         self._stopped: list[Job] = []
+        self._releasing: asyncio.Task[None] | None = None
 
     def later(self, job: Job) -> None:
-        """It has stopped because of the shutdown."""
+        """It has stopped because of the shutdown, or never began."""
         self._stopped.append(job)
+
+    def soon(self) -> None:
+        """Hand back what is there now; for as long as it takes, since nobody else may run it before."""
+        if self._stopped and self._releasing is None:
+            self._releasing = asyncio.create_task(self._release_persistently(), name="hand back", context=Context())
 
     def lost(self, job: Job) -> None:
         """It has stopped because it belongs to another: there is nothing to write."""
@@ -55,6 +68,7 @@ class HandBack:
 
     async def all(self, running: list[Job]) -> None:
         """Stop and hand back what runs, and write what has ended; within seconds, whatever the database does."""
+        await self._stop_releasing()
         tasks = {job.task for job in running if job.task is not None}
         for job in running:
             job.interrupt(Cause.SHUTDOWN)
@@ -70,6 +84,23 @@ class HandBack:
             async with asyncio.timeout(1):
                 await self._release()
         await _abandon({task for task in tasks if not task.done()})
+
+    async def _release_persistently(self) -> None:
+        failures = 0
+        try:
+            while self._stopped:
+                try:
+                    await self._release()
+                except Exception:  # noqa: BLE001  whatever it is: until the answer comes, or the lease ends, it is ours
+                    failures += 1
+                    await asyncio.sleep(BACKOFF.pause(failures, random.random).total_seconds())
+        finally:
+            self._releasing = None
+
+    async def _stop_releasing(self) -> None:
+        if self._releasing is not None:
+            self._releasing.cancel()
+            await asyncio.wait({self._releasing})
 
     async def _release(self) -> None:
         jobs, self._stopped = self._stopped, []

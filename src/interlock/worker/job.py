@@ -61,7 +61,6 @@ class Job:
         token: UUID,
         server: UUID,
         services: Services,
-        started: float,
     ) -> None:
         self.claim, self.declaration, self.token, self.server, self.services = (
             claim,
@@ -70,8 +69,8 @@ class Job:
             server,
             services,
         )
-        self.started = started
-        self.deadline = None if claim.timeout is None else started + claim.timeout.total_seconds()
+        self.started = 0.0
+        self.deadline: float | None = None
         self.cause: Cause | None = None
         self.task: asyncio.Task[None] | None = None
         self.junction: str | None = None
@@ -104,6 +103,12 @@ class Job:
             "manifest": self.manifest,
             "attempt": self.attempt,
         }
+
+    def start(self, now: float) -> None:
+        """Its slot is free: from now on its time counts."""
+        self.started = now
+        if self.claim.timeout is not None:
+            self.deadline = now + self.claim.timeout.total_seconds()
 
     def mark(self, cause: Cause) -> bool:
         """Set why it is to stop; the first word counts, except that what is lost cannot be settled any more."""

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Slots:
-    """The jobs that run now. A train may run only where the worker has all of its tags."""
+    """The jobs that this worker holds, running or standing by. A train may run only where all of its tags are."""
 
     def __init__(self, registry: Registry, *, slots: int, tags: Iterable[str] = ()) -> None:
         self.total, self.tags = slots, frozenset(tags)
-        self.running: dict[int, Job] = {}
+        self.held: dict[int, Job] = {}
         self.claimed = 0
         self.trains: dict[str, Train[..., Any, Any]] = {
             name: train for train in registry if train.options.tags <= self.tags for name in _names(train)
@@ -29,7 +29,7 @@ class Slots:
 
     @property
     def free(self) -> int:
-        return max(self.total - len(self.running), 0)
+        return max(self.total - len(self.held), 0)
 
     @property
     def has_limits(self) -> bool:
@@ -50,13 +50,13 @@ class Slots:
             yield _names(train), max((train.options.concurrency or 0) - self._counts[train.name], 0)
 
     def take(self, job: Job) -> None:
-        self.running[job.execution_id] = job
+        self.held[job.execution_id] = job
         self.claimed += 1
         if job.declaration.name in self._limited:
             self._counts[job.declaration.name] += 1
 
     def give_back(self, job: Job) -> None:
-        del self.running[job.execution_id]
+        del self.held[job.execution_id]
         if job.declaration.name in self._limited:
             self._counts[job.declaration.name] -= 1
 

@@ -28,6 +28,7 @@ from interlock.worker.processes import Processes
 from interlock.worker.report import Report
 from interlock.worker.run import Runner
 from interlock.worker.settle import Settler
+from interlock.worker.standby import Standby
 from interlock.worker.threads import Threads
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ class Worker:
         watched: Callable[[type[Event]], bool] = lambda _: True,
         extensions: Extensions | None = None,
         hooks: Hooks | None = None,
+        ahead: int | None = 0,
     ) -> None:
         self._slots, self._settings, self._server = slots, settings, server
         self._filling = Filling(slots, server=server, host=host)
+        self._standby = Standby(most=ahead, pass_on=self._pass_on)
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
         self._on_freed: Callable[[], None] = lambda: None
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
@@ -110,7 +113,7 @@ class Worker:
         return self._slots.free
 
     def busy(self) -> int:
-        return len(self._slots.running) + self._settler.waiting
+        return len(self._slots.held) + self._settler.waiting
 
     def wake(self) -> None:
         """There are new jobs; from any thread."""
@@ -128,7 +131,7 @@ class Worker:
 
     def lost(self, server: UUID) -> None:
         """The lease under this id is lost: its jobs belong to others. From the keeper's thread."""
-        marked = [job for job in tuple(self._slots.running.values()) if job.server == server and job.mark(Cause.LOST)]
+        marked = [job for job in tuple(self._slots.held.values()) if job.server == server and job.mark(Cause.LOST)]
         if marked and self._home is not None:
             with suppress(RuntimeError):  # the event loop is closed: nothing runs any more
                 self._home.call_soon_threadsafe(_cancel_all, marked)
@@ -144,10 +147,11 @@ class Worker:
         self._claiming.stop()
 
     def reserve(self) -> Reservation | None:
-        """The free slots, for the dispatcher of this server; None: not now, it is called as soon as that changes."""
-        if self._stopping or self._claim_is_next or self._is_behind:
+        """Room for the dispatcher of this server to fill; None: not now, it is called as soon as that changes."""
+        if self._stopping or self._claim_is_next or self._is_behind or self._standby:
             return None
-        reservation = self._filling.reserve()
+        # Where jobs wait to be claimed nothing stands by: it would get every slot before them.
+        reservation = self._filling.reserve(0 if self._may_claim_more else self._standby.room)
         self._dispatch_is_next = reservation is None
         return reservation
 
@@ -156,10 +160,10 @@ class Worker:
         if self._closed:
             return  # a forced shutdown did not wait for it: it is recovered like all that a server left behind
         self._filling.answered()
-        self._begin(claims, reservation)
+        self._take(claims, reservation)
         if self._claim_is_next:
             self._claiming.wake()
-        if not self._slots.running:
+        if not self._slots.held:
             self._idle.set()
 
     def unsure(self) -> None:
@@ -196,9 +200,9 @@ class Worker:
 
     async def step(self) -> int:
         """Claim once, let what was claimed end, and settle it; answers how many jobs that were."""
-        before = len(self._slots.running)
+        before = len(self._slots.held)
         await self.tick()
-        began = len(self._slots.running) - before
+        began = len(self._slots.held) - before
         await self._until_idle()
         await self._settler.flush()
         return began
@@ -246,7 +250,7 @@ class Worker:
             self._filling.unsure()
             raise
         self._filling.answered()
-        self._begin(claims, reservation)
+        self._take(claims, reservation)
         return len(claims)
 
     async def _recall(self) -> None:
@@ -257,24 +261,27 @@ class Worker:
         async with self._line.connection() as conn:
             claims = await self._jobs.recall(conn, server=reservation.server, token=reservation.token)
         self._filling.answered()
-        self._begin(claims, reservation)
+        self._take(claims, reservation)
         self._dispatch_is_next = True
 
-    def _begin(self, claims: list[Claim], reservation: Reservation) -> None:
-        if not claims:
-            return
-        server, token = reservation.server, reservation.token
-        started, watched, create_task = time.monotonic(), self._watched(WorkClaimed), asyncio.create_task
-        jobs = []
+    def _take(self, claims: list[Claim], reservation: Reservation) -> None:
+        """Begin with as many as there are slots; the others stand by."""
+        free, server, token = self._slots.free, reservation.server, reservation.token
+        watched, trains, jobs = self._watched(WorkClaimed), self._slots.trains, []
         for claim in claims:
-            job = Job(
-                claim, self._slots.trains[claim.train], token=token, server=server, services=self, started=started
-            )
+            job = Job(claim, trains[claim.train], token=token, server=server, services=self)
             self._slots.take(job)
-            job.task = create_task(self._runner.run(job))
             jobs.append(job)
             if watched:
                 self._emit(_claimed(job))
+        self._begin(jobs[:free])
+        self._standby.filled(jobs[free:])
+
+    def _begin(self, jobs: list[Job]) -> None:
+        now, create_task, run = time.monotonic(), asyncio.create_task, self._runner.run
+        for job in jobs:
+            job.start(now)
+            job.task = create_task(run(job))
         self._deadlines.watch(job.deadline for job in jobs)
 
     def _completed(self, job: Job) -> None:
@@ -292,24 +299,37 @@ class Worker:
 
     def _slot_freed(self, job: Job) -> None:
         self._slots.give_back(job)
+        following = self._standby.following()
+        if following is not None:
+            self._begin([following])
+        if self._standby:
+            return
         if self._may_claim_more:
             self._claiming.wake()
         self._on_freed()
-        if not self._slots.running:
+        if not self._slots.held:
             self._idle.set()
+
+    def _pass_on(self, jobs: list[Job]) -> None:
+        """They would wait here for longer than elsewhere."""
+        for job in jobs:
+            self._slots.give_back(job)
+            self._hand_back.later(job)
+        self._hand_back.soon()
 
     def _capacity_freed(self) -> None:
         self._on_freed()
 
     async def _until_idle(self) -> None:
-        while self._slots.running or self._filling.in_flight:
+        while self._slots.held or self._filling.in_flight:
             self._idle.clear()
             await self._idle.wait()
 
     async def _end(self, watching: asyncio.Task[None]) -> None:
         with suppress(Exception):
             await self._recall()
-        await self._hand_back.all(list(self._slots.running.values()))
+        self._pass_on(self._standby.dismiss())
+        await self._hand_back.all(list(self._slots.held.values()))
         self._watching.stop()
         watching.cancel()
         await asyncio.wait({watching})

@@ -13,6 +13,7 @@ from interlock import LeaseLost, failpoints
 from interlock.observe.events.work import SettleRefused
 from interlock.store.background_job import BackgroundJobs
 from interlock.worker.filling import Filling
+from interlock.worker.slots import Slots
 from interlock.worker.worker import Worker
 from tests.harness.waiting import eventually
 
@@ -86,9 +87,14 @@ async def test_control_without_the_look_back_what_was_dispatched_is_run_by_nobod
 
 
 async def most_at_once(works, yard, monkeypatch) -> int:
-    """How many of three slots are filled when the dispatcher asks for slots while a claim is under way."""
+    """How many jobs three slots get when the dispatcher asks for slots while a claim is under way."""
     app, asked, running, most, looks = works.new_app(worker_slots=3), asyncio.Event(), 0, 0, 0
-    reserve = Worker.reserve
+    reserve, take = Worker.reserve, Slots.take
+
+    def counted(self, job) -> None:
+        nonlocal most
+        take(self, job)
+        most = max(most, len(self.held))
 
     def noticed(self) -> Reservation | None:
         nonlocal looks
@@ -108,14 +114,14 @@ async def most_at_once(works, yard, monkeypatch) -> int:
             await asked.wait()
 
     monkeypatch.setattr(Worker, "reserve", noticed)
+    monkeypatch.setattr(Slots, "take", counted)
     failpoints.arm("worker.claimed", claimed)
 
     async def body() -> None:
-        nonlocal running, most
+        nonlocal running
         running += 1
-        most = max(most, running)
-        # Whoever was given a slot in the first look has begun to run by the third.
-        await eventually(lambda: running > 3 or looks >= 3, what="a fourth body, or looks that found no slot")
+        # Whatever was brought after the first look is held by the third.
+        await eventually(lambda: most > 3 or looks >= 3, what="a fourth job, or looks that found no slot")
         running -= 1
 
     @app.train
@@ -139,9 +145,9 @@ async def test_the_claim_and_the_dispatcher_never_fill_a_slot_twice(works, yard,
 
 
 async def test_control_without_the_reservation_they_do(works, yard, monkeypatch):
-    def whatever_is_free(self) -> Reservation | None:
+    def whatever_is_free(self, ahead: int = 0) -> Reservation | None:
         self._current = None
-        return reserve(self)
+        return reserve(self, ahead)
 
     reserve = Filling.reserve
     monkeypatch.setattr(Filling, "reserve", whatever_is_free)

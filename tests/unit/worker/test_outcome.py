@@ -29,7 +29,7 @@ def a_job(cause: Cause | None = None, *, has_input: bool = True) -> Job:
 
     train = Registry().train(name="work")(work)
     claim = Claim(7, "work", "{}", 1, 1, MINUTE, datetime.now(UTC), None, None, None, keyed=False)
-    job = Job(claim, train, token=uuid4(), server=uuid4(), services=None, started=0.0)
+    job = Job(claim, train, token=uuid4(), server=uuid4(), services=None)
     job.cause, job.has_input = cause, has_input
     return job
 
