@@ -5,7 +5,8 @@ waits to be claimed. So nothing is dispatched further ahead than somebody can ru
 keep their effect on what waits. A tick is one READ COMMITTED transaction: it dispatches what it chose, or nothing.
 Where no cap is to be counted it is one statement.
 
-With `direct` hands the slots are reserved first, and the worker holds what is dispatched from the moment it exists.
+With `direct` hands the slots are reserved first, and the worker holds what is dispatched from the moment it exists; how
+much may stand by for slots that are free in a moment is for the worker to say.
 Without them up to one batch more is offered to whoever claims it.
 """
 

@@ -124,7 +124,9 @@ class HandBack:
         announce(self._notify, self._emit, ended)
         for job in jobs:
             if job.execution_id in set(released):
-                self._emit(ExecutionReleased(**job.about()))
+                stops = job.cause is Cause.SHUTDOWN
+                reason = "its server shuts down" if stops else "it found no slot in time"
+                self._emit(ExecutionReleased(reason=reason, **job.about()))
 
 
 async def _abandon(tasks: set[asyncio.Task[None]]) -> None:

@@ -328,7 +328,10 @@ class Worker:
     async def _end(self, watching: asyncio.Task[None]) -> None:
         with suppress(Exception):
             await self._recall()
-        self._pass_on(self._standby.dismiss())
+        standing_by = self._standby.dismiss()
+        for job in standing_by:
+            job.mark(Cause.SHUTDOWN)
+        self._pass_on(standing_by)
         await self._hand_back.all(list(self._slots.held.values()))
         self._watching.stop()
         watching.cancel()

@@ -143,10 +143,11 @@ class HookFailed(ExecutionEvent):
 
 
 class ExecutionReleased(ExecutionEvent):
-    """Handed back at shutdown, with the same attempt."""
+    """Handed back for any worker to claim, with the same attempt."""
 
     subject: ClassVar[str] = "work"
-    text: ClassVar[str] = "execution {execution_id} of {train} handed back: its server shuts down"
+    text: ClassVar[str] = "execution {execution_id} of {train} handed back: {reason}"
+    reason: str
 
 
 class ActivationSkipped(ExecutionEvent):
