@@ -26,6 +26,12 @@ T = TypeVar("T")
 LARGEST_ID = 2**63 - 1
 
 
+class Amount(click.FloatRange):
+    """As `Number`, with a fraction."""
+
+    name = "number"
+
+
 class Number(click.IntRange):
     """What is no number is called so; click would say that it is no range."""
 
@@ -53,6 +59,13 @@ class Duration(_DurationType):
 
 
 DURATION = Duration()
+
+
+def in_namespace(app: Interlock) -> str:
+    """Where was looked for slots and timers, for those who find none."""
+    namespace = app.timers.namespace
+    unnamed = app.settings.runtime.name is None and app.settings.locks.lock_namespace is None
+    return f" in the namespace {namespace!r}" + (": an app has its own, name it with -a" if unnamed else "")
 
 
 def with_app(options: dict[str, Any], work: Callable[[Interlock], Awaitable[T]]) -> T:

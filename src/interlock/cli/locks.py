@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.acting import destructive, refuse_to_ask_nobody
-from interlock.cli.client import Number, with_app
+from interlock.cli.client import Number, in_namespace, with_app
 from interlock.cli.options import NounGroup, json_option
 from interlock.cli.output import show_json, show_table
 from interlock.errors import UnknownLockHolder
 from interlock.model.act import ADMIN, Actor
 
 if TYPE_CHECKING:
+    from interlock.app import Interlock
     from interlock.cli.acting import Intent
     from interlock.model.lease import Holder
 
@@ -30,13 +31,11 @@ def command() -> None:
 @click.pass_obj
 def list_holders(options: dict[str, Any], *, name: str | None, as_json: bool) -> None:
     """The slots that are held in the app's namespace, of one lock or of all."""
-    holders = with_app(options, lambda app: app.locks.aholders(name))
+    holders, whose = with_app(options, lambda app: _holders(app, name))
     if as_json:
         show_json([_record(holder) for holder in holders])
     elif not holders:
-        click.echo(
-            "nobody holds such a slot in this namespace, which an app's name decides: name the app with -a", err=True
-        )
+        click.echo(f"nobody holds such a slot{whose}", err=True)
     else:
         show_table(_COLUMNS, [_cells(holder) for holder in holders])
 
@@ -62,6 +61,10 @@ def release_slot(options: dict[str, Any], *, name: str, slot: int, intent: Inten
     else:
         verb = intent.words("took", "take")
         click.echo(f"{verb} slot {slot} of {name} from {holder.owner} (fence {holder.fence})")
+
+
+async def _holders(app: Interlock, name: str | None) -> tuple[list[Holder], str]:
+    return await app.locks.aholders(name), in_namespace(app)
 
 
 def _confirm(holder: Holder, *, yes: bool) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -148,6 +149,7 @@ def _state(line: ManifestLine) -> str | None:
 def _said(found: ManifestDetail) -> dict[str, Any]:
     said = record(found) | {"schedule": schedule_text(found.schedule)}
     said.pop("declared")
+    said |= {"input": json.dumps(found.input), "children": tuple(found.children)}
     said["queued"] = tuple(f"entry {line.id} ({line.kind})" for line in found.queued)
     said["executions"] = tuple(f"{line.id} {line.state}" for line in found.executions)
     return {name: value for name, value in said.items() if value != ()}

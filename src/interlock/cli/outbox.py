@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.acting import changing, destructive, refuse_to_ask_nobody
-from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, Number, with_app
+from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, Amount, Number, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.model.act import Actor
@@ -88,7 +88,7 @@ def show_message(options: dict[str, Any], *, message: str, as_json: bool) -> Non
 @option("--topic", help="All dead messages of this topic.")
 @option("--failure", help="All that failed so, such as max_attempts or crash_loop.")
 @option("--all", "everything", is_flag=True, help="All dead messages, and those that need review.")
-@option("--rate", type=click.FloatRange(min=0, min_open=True), help="So many become due per second.")
+@option("--rate", type=Amount(min=0, min_open=True), help="So many become due per second.")
 @option("--limit", type=LIMIT, default=10_000, help="How many at most.")
 @destructive
 @json_option

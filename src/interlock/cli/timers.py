@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.choose import choose_app
+from interlock.cli.client import in_namespace
 from interlock.cli.options import NounGroup, json_option
 from interlock.cli.output import show_json, show_table
 from interlock.errors import InvalidSchedule, LockServiceUnavailable
@@ -31,28 +32,25 @@ def command() -> None:
 @click.pass_obj
 def list_timers(options: dict[str, Any], *, name: str | None, as_json: bool) -> None:
     """The timers that servers declared, with who runs them now and their skips by reason."""
-    rows, holders = asyncio.run(_timers(options, name))
+    rows, holders, whose = asyncio.run(_timers(options, name))
     if as_json:
         show_json([_record(row, holders) for row in rows])
     elif not rows:
-        click.echo(
-            "no server has declared such a timer in this namespace, which an app's name decides: name the app with -a",
-            err=True,
-        )
+        click.echo(f"no server has declared such a timer{whose}", err=True)
     else:
         show_table(_COLUMNS, [_cells(row, holders) for row in rows])
 
 
-async def _timers(options: dict[str, Any], name: str | None) -> tuple[list[TimerRow], list[Holder] | None]:
+async def _timers(options: dict[str, Any], name: str | None) -> tuple[list[TimerRow], list[Holder] | None, str]:
     """None instead of holders says that the lock service does not answer."""
     app = choose_app(options)
     async with app:
         rows = await app.timers.alist(name)
         try:
-            return rows, await app.locks.aholders()
+            return rows, await app.locks.aholders(), in_namespace(app)
         except LockServiceUnavailable as error:
             click.echo(f"interlock: {error}", err=True)
-            return rows, None
+            return rows, None, in_namespace(app)
 
 
 def _of(row: TimerRow, holders: list[Holder] | None) -> list[Holder] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.choose import choose_app
+from interlock.cli.client import Amount
 from interlock.cli.options import AppCommand, json_option, option
 from interlock.cli.top_screen import choose_screen
 from interlock.store.fault import is_passing
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @click.command(name="top", cls=AppCommand)
-@option("--seconds", type=click.FloatRange(min=0, max=86400 * 365), help="End by itself after so long.")
-@option("--interval", type=click.FloatRange(min=0.1, max=3600), default=1.0, help="Look every so many seconds.")
+@option("--seconds", type=Amount(min=0, max=86400 * 365), help="End by itself after so long.")
+@option("--interval", type=Amount(min=0.1, max=3600), default=1.0, help="Look every so many seconds.")
 @json_option
 @click.pass_obj
 def command(options: dict[str, Any], *, seconds: float | None, interval: float, as_json: bool) -> None:

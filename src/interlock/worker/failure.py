@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import traceback
+from pathlib import Path
 
 LONGEST_MESSAGE = 8 * 1024
 LONGEST_TRACEBACK = 64 * 1024
+OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 def kind_of(error: BaseException) -> str:
@@ -24,10 +27,21 @@ def message_of(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     try:
-        text = "".join(traceback.format_exception(error))
+        text = "".join(_from_the_users_code(error).format())
     except Exception as broken:  # noqa: BLE001  as above; also what is too deep to walk
         text = f"the traceback of {kind_of(error)} cannot be shown: {type(broken).__name__}"
     return shortened(storable(text), LONGEST_TRACEBACK)
+
+
+def _from_the_users_code(error: BaseException) -> traceback.TracebackException:
+    """Without the frames that lead to the user's code, which are the same every time and ours."""
+    found = traceback.TracebackException.from_exception(error, compact=True)
+    part: traceback.TracebackException | None = found
+    while part is not None:
+        theirs = (place for place, frame in enumerate(part.stack) if not frame.filename.startswith(OURS))
+        del part.stack[: next(theirs, 0)]
+        part = part.__cause__ or part.__context__
+    return found
 
 
 def storable(text: str) -> str:

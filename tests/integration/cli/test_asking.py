@@ -110,3 +110,30 @@ def test_the_tables_for_people_can_be_read(console):
     }.items():
         said = console(noun, "list")
         assert (said.exit_code, said.stdout, said.stderr) == (0, "", f"{words}\n")
+
+
+NAMED = """
+import interlock
+app = interlock.Interlock(name="shop")
+@app.train
+def sell(count: int = 1) -> None: ...
+app.schedule("sales", sell.bind(2), None).then("report", sell.bind())
+"""
+
+
+@pytest.mark.parametrize(("noun", "words"), [("timers", "has declared such a timer"), ("locks", "holds such a slot")])
+def test_who_finds_nothing_is_told_where_was_looked(console, noun, words):
+    unnamed = console(noun, "list").stderr
+    assert unnamed.endswith(f"{words} in the namespace 'default': an app has its own, name it with -a\n")
+    assert console(noun, "list", "-a", f"{console.module(NAMED)}:app").stderr.endswith(
+        f"{words} in the namespace 'shop'\n"
+    )
+
+
+def test_what_a_manifest_holds_is_shown_as_it_is_written(console, migrated):
+    app = console.module(NAMED)
+    code = f"import {app}\nwith {app}.app.running(['manifests']): pass"
+    env = clean_environment() | {"INTERLOCK_DSN": migrated}
+    subprocess.run([sys.executable, "-c", code], env=env, cwd=console.folder, check=True, timeout=60)
+    shown = dict(line.split(maxsplit=1) for line in console("manifests", "show", "sales").stdout.splitlines())
+    assert (shown["input"], shown["children"]) == ('{"count": 2}', "report")

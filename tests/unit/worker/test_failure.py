@@ -1,6 +1,16 @@
 from __future__ import annotations
 
-from interlock.worker.failure import LONGEST_MESSAGE, LONGEST_TRACEBACK, kind_of, message_of, storable, traceback_of
+import pytest
+
+from interlock.worker.failure import (
+    LONGEST_MESSAGE,
+    LONGEST_TRACEBACK,
+    OURS,
+    kind_of,
+    message_of,
+    storable,
+    traceback_of,
+)
 
 
 class Shy(Exception):
@@ -41,3 +51,35 @@ def test_an_error_whose_text_raises_is_described_all_the_same():
 def test_a_builtin_goes_by_its_short_name_and_others_by_their_module():
     assert kind_of(ValueError()) == "ValueError"
     assert kind_of(Shy()).endswith("test_failure.Shy")
+
+
+def through_us(call):
+    """What it raises, called by code that lies in our package."""
+    names = {}
+    exec(compile("def lead(call): call()", OURS + "worker/lead.py", "exec"), names)
+    try:
+        names["lead"](call)
+    except Exception as error:  # noqa: BLE001  it is what was asked for
+        return error.with_traceback(error.__traceback__.tb_next)
+
+
+def no_customer():
+    raise LookupError("no customer 7")
+
+
+def wrapped():
+    raise LookupError("no order") from through_us(no_customer)
+
+
+@pytest.mark.parametrize("body", [no_customer, wrapped])
+def test_a_traceback_begins_where_the_code_of_the_user_does(body):
+    text = traceback_of(through_us(body))
+    assert "lead.py" not in text
+    assert "in no_customer" in text
+    assert text.startswith("Traceback (most recent call last):\n")
+
+
+def test_a_traceback_that_is_ours_alone_is_shown_whole():
+    text = traceback_of(through_us("not to be called"))
+    assert "lead.py" in text
+    assert "TypeError" in text

@@ -6,12 +6,13 @@ import asyncio
 
 import click
 
+from interlock.cli.client import Amount
 from interlock.cli.options import json_option, option
 from interlock.cli.output import show_json
 
 
 @click.command(name="demo")
-@option("--seconds", type=click.FloatRange(min=1, max=86400), help="End by itself after the servers ran for so long.")
+@option("--seconds", type=Amount(min=1, max=86400), help="End by itself after the servers ran for so long.")
 @option("--keep", is_flag=True, help="Leave the database folder for a later look.")
 @json_option
 def command(*, seconds: float | None, keep: bool, as_json: bool) -> None:
