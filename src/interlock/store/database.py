@@ -102,6 +102,10 @@ class Database:
             )
             yield
 
+    async def end_stalled_ticks(self, conn: Connection) -> int:
+        """End the ticks of stopped processes that PostgreSQL does not end by itself; answers how many there were."""
+        return len(await self.sql["session/end_stalled"].fetch(conn, idle_timeout=self.settings.tick_idle_timeout))
+
     async def retrying(
         self,
         work: Callable[[Connection], Awaitable[T]],

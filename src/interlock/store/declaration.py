@@ -134,8 +134,9 @@ class DeclaredManifests:
 async def declaring(database: Database, work: Callable[[Connection], Awaitable[T]]) -> T:
     """The work in a transaction of its own, alone among all who declare.
 
-    PostgreSQL ends the transaction of a process that stands still, so that it cannot keep others from starting. Whoever
-    was ended so, waited too long for its turn, or was picked to break a deadlock, begins anew: nothing of it was kept.
+    PostgreSQL, or who waits, ends the transaction of a process that stands still, so that it cannot keep others from
+    starting. Whoever was ended so, waited too long for its turn, or was picked to break a deadlock, begins anew:
+    nothing of it was kept.
     """
     import asyncpg  # noqa: PLC0415  the driver loads on first use
 
@@ -144,6 +145,7 @@ async def declaring(database: Database, work: Callable[[Connection], Awaitable[T
         asyncpg.SerializationError,
         asyncpg.LockNotAvailableError,
         asyncpg.QueryCanceledError,
+        asyncpg.AdminShutdownError,
         asyncpg.PostgresConnectionError,
         asyncpg.InterfaceError,
         OSError,
@@ -152,6 +154,8 @@ async def declaring(database: Database, work: Callable[[Connection], Awaitable[T
     while True:
         try:
             async with database.tick() as conn:
+                if attempt:
+                    await database.end_stalled_ticks(conn)
                 await DeclaredManifests(database.sql).lock(conn)
                 return await work(conn)
         except again:

@@ -1,8 +1,9 @@
 """The recovery tick: whose server is lost, and what it held. Runs on every server, whatever its roles.
 
-Two short transactions. The first marks servers whose lease expired. The second closes what ended servers still hold,
-and queues it again at once, in its old place. It looks at servers that ended a while ago too, because whoever marked
-them may have died before the second; after a start, and once a minute, it looks at all of them.
+Two short transactions. The first marks servers whose lease expired, and ends the ticks of stopped processes that
+PostgreSQL does not end. The second closes what ended servers still hold, and queues it again at once, in its old place.
+It looks at servers that ended a while ago too, because whoever marked them may have died before the second; after a
+start, and once a minute, it looks at all of them.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class Recovery:
     async def _mark_lost(self, judge: UUID) -> int:
         """How many servers were found lost."""
         async with self._database.tick() as conn:
+            await self._database.end_stalled_ticks(conn)
             lost = await self._servers.mark_lost(conn, judge)
         for server in lost:
             self._emit(ServerLost(server=server.id, name=server.name, by=judge))

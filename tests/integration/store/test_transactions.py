@@ -112,6 +112,65 @@ async def test_control_a_plain_transaction_keeps_its_locks_while_the_process_sta
         await eventually(lambda: row_is_free(two_rows), 4)
 
 
+PREPARES = STANDS_STILL.replace('tell("locked")', 'await conn.prepare("SELECT 1 + 2"); tell("locked")')
+
+
+@pytest.fixture
+async def stopped_between(database, two_rows, fleet):
+    """A tick whose process is stopped when it has prepared a statement and not yet executed it."""
+    process = fleet.start(PREPARES, database, "tick")
+    await process.expect("locked")
+    process.stop()
+    assert not await row_is_free(two_rows)
+    return process
+
+
+async def test_a_tick_that_stopped_between_preparing_and_executing_is_ended_by_those_who_live(
+    opened, database, two_rows, stopped_between
+):
+    door = opened(database, tick_idle_timeout=timedelta(seconds=1))
+
+    async def ended() -> int:
+        async with door.tick() as conn:
+            return await door.end_stalled_ticks(conn)
+
+    assert await eventually(ended) == 1
+    await eventually(lambda: row_is_free(two_rows))
+    assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
+
+
+async def test_control_none_of_the_timeouts_of_postgresql_ends_it(database, two_rows, stopped_between):
+    with pytest.raises(AssertionError):
+        await eventually(lambda: row_is_free(two_rows), 4)
+
+
+async def test_what_works_waits_or_is_no_tick_is_not_ended(opened, database, two_rows, connect):
+    strict, door = opened(database, tick_idle_timeout=timedelta(milliseconds=1)), opened(database)
+    stranger = await connect(database)
+    async with (
+        strict.connection() as judge,
+        stranger.transaction(),
+        door.transaction() as plain,
+        door.tick() as waiting,
+    ):
+        await stranger.prepare("SELECT 1 + 2")
+        await plain.prepare("SELECT 1 + 2")
+        busy = asyncio.create_task(sleep_in_a_tick(opened(database)))
+        await eventually(lambda: two_rows.fetchval(SLEEPS))
+        assert await strict.end_stalled_ticks(judge) == 0
+        assert await waiting.fetchval("SELECT 1") == await plain.fetchval("SELECT 1") == 1
+        assert await stranger.fetchval("SELECT 1") == 1
+        await busy
+
+
+SLEEPS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+
+
+async def sleep_in_a_tick(door) -> None:
+    async with door.tick() as conn:
+        await conn.execute("SELECT pg_sleep(0.5)")
+
+
 async def test_a_tick_ends_a_statement_that_takes_too_long_or_waits_too_long(opened, database, two_rows):
     door = opened(database, tick_statement_timeout=timedelta(seconds=0.2))
     with pytest.raises(asyncpg.QueryCanceledError):

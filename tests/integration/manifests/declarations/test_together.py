@@ -129,6 +129,26 @@ async def test_a_process_that_stands_still_while_it_seeds_keeps_nobody_from_star
     assert len(await world.manifests()) == MANIFESTS + 1
 
 
+async def hold_between(dsn: str) -> None:
+    """The child: has the lock of those who declare, and a statement that is prepared and not executed."""
+    database = Database(dsn, StoreSettings())
+    async with database.tick() as conn:
+        await DeclaredManifests(database.sql).lock(conn)
+        await conn.prepare("SELECT 1 + 2")
+        tell("holds")
+        await asyncio.Event().wait()
+
+
+async def test_a_process_that_stands_still_where_no_timeout_ends_it_keeps_nobody_from_starting(migrated, fleet, world):
+    stopped = fleet.start(hold_between, migrated)
+    await stopped.expect("holds")
+    stopped.stop()
+    version = world.version()
+    version.schedule("mine", version.greet.bind(), HOURLY)
+    async with asyncio.timeout(60):
+        assert (await world.seed(version)).created == 1
+
+
 async def test_a_process_that_is_killed_while_it_seeds_leaves_nothing_behind(migrated, fleet, world):
     killed = fleet.start(seed_in_child, migrated, "shop", 1, 1, env=armed(exit_at=["manifests.write.compared"]))
     assert await killed.wait() == 137

@@ -2,7 +2,8 @@
 -- had one page then, would cost a hundred times as much a minute later. Where a small table has no index to offer it is
 -- still read whole; the penalty on that looks so dear that PostgreSQL would compile the plan, hence no JIT. Local to the
 -- transaction.
-select set_config('statement_timeout', :statement_timeout, true),
+select set_config('application_name', 'interlock tick', true),
+       set_config('statement_timeout', :statement_timeout, true),
        set_config('lock_timeout', :statement_timeout, true),
        set_config('idle_in_transaction_session_timeout', :idle_timeout, true),
        set_config('tcp_user_timeout', :idle_timeout, true),

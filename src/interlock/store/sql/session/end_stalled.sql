@@ -1,0 +1,12 @@
+-- A process that was stopped after the preparation of a statement and before its execution is neither idle nor busy in
+-- PostgreSQL's eyes: no timeout before version 17 ends its transaction. So whoever lives does, to ticks alone, after the
+-- time that PostgreSQL grants to idle ones.
+select pg_terminate_backend(a.pid)
+from pg_stat_activity a
+where a.datname = current_database()
+  and a.usename = current_user
+  and a.application_name = 'interlock tick'
+  and a.state = 'active'
+  and a.wait_event = 'ClientRead'
+  and a.state_change < clock_timestamp() - :idle_timeout::interval
+  and a.pid <> pg_backend_pid()
