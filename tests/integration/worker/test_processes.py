@@ -70,7 +70,7 @@ async def test_what_a_train_raises_in_its_child_is_named_as_if_it_ran_here(
 async def test_a_cancel_stops_a_child_that_never_asks(works, yard, started, tmp_path):
     file = tmp_path / "pid"
     execution = await yard.dispatch("spin", {"path": str(file)})
-    await eventually(lambda: file.exists() and file.read_text(), 30, "the child")
+    await eventually(lambda: file.exists() and file.read_text(), 60, "the child")
     await works.app.acancel_execution(execution)
     assert (await works.ended(execution))["state"] == "cancelled"
     assert not is_alive(int(file.read_text()))
@@ -93,7 +93,7 @@ async def parent(path: str) -> None:
 async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path):
     file = tmp_path / "pid"
     process = fleet.start(f"{__name__}:parent", str(file))
-    await eventually(lambda: file.exists() and file.read_text(), 30, "the child")
+    await eventually(lambda: file.exists() and file.read_text(), 60, "the child")
     child = int(file.read_text())
     os.kill(process.pid, signal.SIGKILL)
     await eventually(lambda: not _runs(child), 60, "the end of the child")

@@ -156,7 +156,7 @@ def test_run_answers_probes_until_it_stops(fleet, migrated):
     port = free_port()
     env = clean_environment() | {"INTERLOCK_DSN": migrated, "INTERLOCK_PROBES": str(port)}
     server = fleet.command(sys.executable, "-m", "interlock", "run", "--roles", "worker", env=env)
-    eventually_blocking(lambda: status_of(port, "ready") == 200, 30)
+    eventually_blocking(lambda: status_of(port, "ready") == 200, 60)
     assert status_of(port, "live") == 200
     server.terminate()
     assert server.wait_blocking() == 0

@@ -102,14 +102,14 @@ class Terminal:
         return self.said
 
     def shows(self, text: bytes) -> None:
-        eventually_blocking(lambda: text in self.read(), 30, f"{text!r} on the screen")
+        eventually_blocking(lambda: text in self.read(), 60, f"{text!r} on the screen")
 
     def press(self, key: bytes) -> None:
         self.said = b""
         os.write(self.ours, key)
 
     def ended(self) -> int:
-        eventually_blocking(lambda: (self.read(), self.process.poll() is not None)[1], 30, "the end")
+        eventually_blocking(lambda: (self.read(), self.process.poll() is not None)[1], 60, "the end")
         return self.process.returncode
 
     def close(self) -> None:
@@ -160,12 +160,12 @@ def test_it_outlives_an_outage_of_the_database(own_postgres, fleet, interlock):
     assert interlock("schema", "apply", "--dsn", own_postgres.dsn).returncode == 0
     command = [sys.executable, "-m", "interlock", "top", "--interval", "0.1", "--dsn", own_postgres.dsn]
     watching = fleet.command(*command, env=clean_environment())
-    eventually_blocking(lambda: "ready 0" in watching.output("stdout"), 30)
+    eventually_blocking(lambda: "ready 0" in watching.output("stdout"), 60)
     own_postgres.stop("immediate")
-    eventually_blocking(lambda: watching.output("stderr"), 30)
+    eventually_blocking(lambda: watching.output("stderr"), 60)
     seen = len(watching.output("stdout"))
     own_postgres.start()
-    eventually_blocking(lambda: len(watching.output("stdout")) > seen, 30)
+    eventually_blocking(lambda: len(watching.output("stdout")) > seen, 60)
     watching.terminate()
     assert watching.wait_blocking() == 0
     assert "Traceback" not in watching.output("stderr")
