@@ -145,6 +145,18 @@ def test_what_deploys_them_names_what_exists(name):
     assert "jobs:app" in text
 
 
+def test_the_image_is_built_from_files_of_the_clone():
+    """A package that others may publish under our name must not be installed in our place."""
+    lines = (EXAMPLES / "several_servers" / "Dockerfile").read_text().splitlines()
+    copied = [name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]]
+    assert [name for name in copied if not (EXAMPLES.parent / name).exists()] == []
+    assert [line for line in lines if "pip install" in line] == ["RUN pip install --no-cache-dir /interlock"]
+    assert (
+        "context: ../.., dockerfile: examples/several_servers/Dockerfile"
+        in (EXAMPLES / "several_servers" / "compose.yaml").read_text()
+    )
+
+
 def test_every_example_is_in_the_list():
     listed = (EXAMPLES / "README.md").read_text()
     names = {path.name for path in EXAMPLES.iterdir() if path.name not in {"README.md", "__pycache__"}}

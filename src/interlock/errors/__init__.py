@@ -12,6 +12,7 @@ InterlockError
 │   ├── InvalidInput
 │   ├── InvalidOption
 │   ├── AppNotFound
+│   ├── PackageMissing
 │   ├── PayloadTooLarge
 │   ├── DuplicateName
 │   ├── ChainMismatch
@@ -144,6 +145,7 @@ from interlock.errors.settings import (
     InvalidOption,
     InvalidSchemaName,
     InvalidSetting,
+    PackageMissing,
     UnknownSetting,
 )
 from interlock.errors.store import (
@@ -205,6 +207,7 @@ __all__ = [
     "NotPermitted",
     "NothingDeclares",
     "OwnedByAnotherApp",
+    "PackageMissing",
     "PayloadTooLarge",
     "PortTaken",
     "ResourceNotOpen",

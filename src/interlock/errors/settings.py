@@ -46,6 +46,16 @@ class InvalidSchemaName(UsageError):
         )
 
 
+class PackageMissing(UsageError):
+    """What was chosen needs a package that Interlock does not bring by itself."""
+
+    package: str
+    needed_by: str
+
+    def __str__(self) -> str:
+        return f"{self.needed_by} needs a package that is not installed; run: pip install {self.package}"
+
+
 class InvalidOption(UsageError):
     option: str
     found: object

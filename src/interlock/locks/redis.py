@@ -14,9 +14,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from interlock.errors import InvalidSetting, LockServiceUnavailable
+from interlock.errors import LockServiceUnavailable
 from interlock.locks.per_loop import PerLoop
 from interlock.model.lease import Grant, Holder, Peers, Refusal
+from interlock.model.packages import require
 from interlock.observe.redact import without_password
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _FIELDS = ("owner", "server", "slots", "fence", "ttl", "acquired")
 
 class RedisLocks:
     def __init__(self, url: str, namespace: str) -> None:
+        require("redis", needed_by="the lock backend 'redis'")
         self._url, self._prefix = url, f"interlock:{_escaped(namespace)}:"
         self._clients: PerLoop[Redis] = PerLoop(lambda: _client(url), _close)
         self.where = without_password(url)
@@ -139,13 +141,10 @@ class RedisLine:
 
 
 def _client(url: str) -> Redis:
-    try:
-        from redis.asyncio import Redis  # noqa: PLC0415  the client loads on first use
-        from redis.asyncio.retry import Retry  # noqa: PLC0415  see above
-        from redis.backoff import NoBackoff  # noqa: PLC0415  see above
-    except ModuleNotFoundError as error:
-        expected = "the client library as well; run: pip install 'interlock[redis]'"
-        raise InvalidSetting(setting="lock_backend", found="redis", expected=expected) from error
+    from redis.asyncio import Redis  # noqa: PLC0415  the client loads on first use
+    from redis.asyncio.retry import Retry  # noqa: PLC0415  see above
+    from redis.backoff import NoBackoff  # noqa: PLC0415  see above
+
     # A command that was sent and not answered may have been carried out: trying it again is for those who know.
     # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
     return Redis.from_url(

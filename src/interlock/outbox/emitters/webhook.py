@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from interlock.errors import InvalidOption
 from interlock.model.message import Dead, Delivered, Throttled
+from interlock.model.packages import require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +64,7 @@ class Webhook:
         record_header: str | None = None,
         allow_private: bool = False,
     ) -> None:
+        require("httpx", needed_by="a webhook")
         import httpx  # noqa: PLC0415  only those who use webhooks need it
 
         try:
