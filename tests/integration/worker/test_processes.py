@@ -87,7 +87,7 @@ async def parent(path: str) -> None:
     """A process with a child that spins for ever."""
     claim = Claim(1, "spin", json.dumps({"path": path}), 1, 1, None, datetime.now(UTC), None, None, None, keyed=False)
     train = process_trains.app.trains.get("spin")
-    await Processes().run(Job(claim, train, token=uuid4(), server=uuid4(), services=None, started=0.0))
+    await Processes().run(Job(claim, train, token=uuid4(), server=uuid4(), services=None))
 
 
 async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path):
