@@ -18,17 +18,16 @@ if TYPE_CHECKING:
 def as_entries(orders: Sequence[Order], policy: Policy, *, max_input_bytes: int) -> list[NewEntry]:
     """The entries to write; orders of one train in one group share their terms."""
     shared: dict[tuple[Train[..., Any, Any], str | None], Terms] = {}
-    entries, last, terms = [], None, None
-    for bound, delay, priority, key, group in orders:
-        if len(bound.input) > max_input_bytes:
-            raise PayloadTooLarge(what=f"the input of {bound.train!r}", size=len(bound.input), limit=max_input_bytes)
-        place = (bound.declaration, group)
-        if terms is None or place != last:  # most often as the one before
-            terms = shared.get(place)
-            if terms is None:
-                terms = shared[place] = _terms(*place, policy)
-            last = place
-        entries.append(NewEntry(terms, bound.input.decode(), priority, delay, key))
+    train, group, terms, entries = None, None, None, []
+    for bound, delay, priority, key, into in orders:
+        content = bound.input
+        if len(content) > max_input_bytes:
+            raise PayloadTooLarge(what=f"the input of {bound.train!r}", size=len(content), limit=max_input_bytes)
+        if terms is None or bound.declaration is not train or into != group:  # most often as the one before
+            train, group = bound.declaration, into
+            terms = shared.get((train, group)) or _terms(train, group, policy)
+            shared[train, group] = terms
+        entries.append(NewEntry(terms, content.decode(), priority, delay, key))
     return entries
 
 

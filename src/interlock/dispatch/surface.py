@@ -40,7 +40,7 @@ class EnqueueingApp:
 def _orders(runs: Iterable[Bound[Any] | Order]) -> list[Order]:
     if not isinstance(runs, Iterable):
         raise InvalidOption(option="runs", found=runs, expected=RUNS)
-    return [_order(run) for run in runs]
+    return [Order(run) if type(run) is Bound else _order(run) for run in runs]
 
 
 def _order(run: object) -> Order:

@@ -100,7 +100,7 @@ create table /*schema*/work_queue (
     check (kind <> 'scheduled' or fire_key is not null),
     check (not key_held or (key is not null and state in ('queued', 'dispatched'))),
     check ((state = 'queued') = (left_at is null))
-) with (fillfactor = 70);
+);
 
 create index work_queue_for_dispatch
     on /*schema*/work_queue (group_id, train, priority desc, created_at, id)
