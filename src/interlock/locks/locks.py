@@ -12,11 +12,12 @@ from interlock.locks.acquire import Acquirer
 from interlock.locks.health import Health, HealthState
 from interlock.locks.hold import Hold
 from interlock.locks.keeper import LockKeeper
-from interlock.locks.options import checked_slot, checked_wish
+from interlock.locks.options import HoldKeywords, checked_slot, checked_wish
 from interlock.model.act import Permission, actor_named
 from interlock.observe.events.lock import SlotForceReleased
 from interlock.runtime.portal import portal
 from interlock.trains.names import checked_name
+from interlock.trains.options import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from interlock.locks.backend import Line, LockBackend
     from interlock.locks.force_release import AuditedRelease
     from interlock.locks.lease import Lease
-    from interlock.locks.options import HoldKeywords
     from interlock.locks.transaction import TransactionHolds
     from interlock.model.act import Actor
     from interlock.model.lease import Holder, SlotInTransaction
@@ -61,16 +61,16 @@ class Locks:
 
     def hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Hold:
         """Hold a slot for the length of a `with` or `async with`; raises `LockTaken` when none is free in time."""
-        wish = checked_wish(name, slots, self.ttl, **options)
+        wish = self._wish(name, slots, options)
         return Hold(lambda: self._take_or_raise(wish))
 
     async def atry_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The lease, which is itself a context manager, or None when no slot is free in time."""
-        return await self._take(checked_wish(name, slots, self.ttl, **options))
+        return await self._take(self._wish(name, slots, options))
 
     def try_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The blocking twin of `atry_hold`."""
-        return portal.call(self._take, checked_wish(name, slots, self.ttl, **options))
+        return portal.call(self._take, self._wish(name, slots, options))
 
     async def ahold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
         """Hold a slot until the transaction of a PostgreSQL connection ends; raises `LockTaken`, never waits."""
@@ -156,6 +156,10 @@ class Locks:
 
     async def _line(self) -> Line:
         return await (await self.abackend()).line()
+
+    def _wish(self, name: str, slots: int, options: HoldKeywords) -> Wish:
+        refuse_unknown(options, HoldKeywords)
+        return checked_wish(name, slots, self.ttl, **options)
 
     async def _take(self, wish: Wish) -> Lease | None:
         if self._acquirer is None:

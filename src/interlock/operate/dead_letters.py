@@ -10,6 +10,7 @@ from interlock.model.bounds import checked_id, checked_limit
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.runtime.portal import portal
 from interlock.store.dead_letter import DeadLetters
+from interlock.trains.options import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,13 +51,13 @@ class DeadLetterDesk:
         self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """Queue again all that fit; answers the entry of each."""
-        return await self._by(actor, note).requeue_many(_filter(**wanted))
+        return await self._by(actor, note).requeue_many(_filter(wanted))
 
     async def aacknowledge_all(
         self, *, actor: Actor | str | None = None, note: str | None = None, **wanted: Unpack[Wanted]
     ) -> Resolved:
         """Close all that fit."""
-        return await self._by(actor, note).acknowledge_many(_filter(**wanted))
+        return await self._by(actor, note).acknowledge_many(_filter(wanted))
 
     async def alist(self, *, after: int = 0, limit: int = 100) -> list[DeadLetter]:
         """Those that wait for a person, oldest first."""
@@ -109,8 +110,7 @@ class DeadLetterDesk:
         return self._commands().by(actor_named(actor), note=note)
 
 
-def _filter(
-    *, train: str | None = None, manifest: str | None = None, group: str | None = None, failure: str | None = None
-) -> DeadLetterFilter:
+def _filter(wanted: Wanted) -> DeadLetterFilter:
     """A misspelt filter is refused here: left out, it would mean all."""
-    return DeadLetterFilter(train=train, manifest=manifest, group=group, failure=failure)
+    refuse_unknown(wanted, Wanted)
+    return DeadLetterFilter(**wanted)

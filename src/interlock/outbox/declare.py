@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 from interlock.errors import InvalidOption
 from interlock.outbox.emitter import EmitterOptions, Emitters
 from interlock.trains.names import checked_name
+from interlock.trains.options import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,7 @@ class Declaring:
         It is called with the message, and with the context if it takes two arguments. Returning is delivery; see
         `Delivered`, `Retry`, `Snooze` and `Dead` for what else it may say. `payload` is a type to read payloads as.
         """
+        refuse_unknown(options, EmitterKeywords)
         return self._declaring(topic, _options(None, **options))
 
     def batch_emitter(self, topic: str, size: int = 100, **options: Unpack[EmitterKeywords]) -> Callable[[F], F]:
@@ -52,6 +54,7 @@ class Declaring:
         It answers a list with one outcome per message, or one outcome for all. Of a key only what was delivered
         without a gap counts: the rest is sent again, in order.
         """
+        refuse_unknown(options, EmitterKeywords)
         return self._declaring(topic, _options(size, **options))
 
     def add_emitter(self, topic: str, function: Callable[..., Any], **options: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from interlock.timers.timer import check_schedule, declared_timer
+from interlock.timers.timer import TimerKeywords, check_schedule, declared_timer
+from interlock.trains.options import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from interlock.model.schedule import Cron, Every
     from interlock.timers.registry import TimerRegistry
-    from interlock.timers.timer import Body, TimerKeywords
+    from interlock.timers.timer import Body
 
 F = TypeVar("F", bound="Body")
 
@@ -26,6 +27,7 @@ class TimingApp:
         self, schedule: Every | Cron, *, name: str | None = None, **options: Unpack[TimerKeywords]
     ) -> Callable[[F], F]:
         """Fire the function by this schedule on every server with the role `timers`; calling it stays a plain call."""
+        refuse_unknown(options, TimerKeywords)
         check_schedule(schedule)  # `@app.timer` without a schedule must not swallow the function
 
         def declare(function: F) -> F:
@@ -38,4 +40,5 @@ class TimingApp:
         self, name: str | None, function: Body, schedule: Every | Cron, **options: Unpack[TimerKeywords]
     ) -> None:
         """The same as a call, for functions that are made elsewhere."""
+        refuse_unknown(options, TimerKeywords)
         self.timers.add(declared_timer(function, schedule, name=name, **options))

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from interlock import Interlock
+from interlock.errors import InvalidOption
 from interlock.locks.options import checked_wish
 
 USUAL = timedelta(seconds=30)
@@ -15,9 +16,9 @@ USUAL = timedelta(seconds=30)
 @pytest.mark.parametrize("misspelt", ["tll", "usual_ttl", "waits"])
 async def test_an_option_that_does_not_exist_is_refused_at_the_call(misspelt):
     locks = Interlock().locks
-    with pytest.raises(TypeError, match=misspelt):
+    with pytest.raises(InvalidOption, match=misspelt):
         locks.hold("report", **{misspelt: USUAL})
-    with pytest.raises(TypeError, match=misspelt):
+    with pytest.raises(InvalidOption, match=misspelt):
         await locks.atry_hold("report", **{misspelt: USUAL})
 
 

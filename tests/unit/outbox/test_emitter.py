@@ -112,7 +112,7 @@ def test_wrong_options_are_refused_by_the_decorator(wrong):
 @pytest.mark.parametrize("misspelt", ["batch", "max_attempt"])
 def test_an_option_that_does_not_exist_is_refused_by_the_decorators(misspelt):
     for decorator in (Declaring().emitter, Declaring().batch_emitter):
-        with pytest.raises(TypeError, match=misspelt):
+        with pytest.raises(InvalidOption, match=misspelt):
             decorator("a", **{misspelt: 3})
 
 

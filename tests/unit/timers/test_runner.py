@@ -388,9 +388,9 @@ def test_a_decorator_without_a_schedule_does_not_swallow_the_function():
 
 @pytest.mark.parametrize("wrong", ["max_concurency", "body", "lock_name"])
 def test_a_misspelt_option_is_refused_where_it_is_written(wrong):
-    with pytest.raises(TypeError, match=wrong):
+    with pytest.raises(InvalidOption, match=wrong):
         Interlock().timer(every(seconds=1), **{wrong: 1})(nothing)
-    with pytest.raises(TypeError, match=wrong):
+    with pytest.raises(InvalidOption, match=wrong):
         Interlock().add_timer("t", nothing, every(seconds=1), **{wrong: 1})
 
 
