@@ -36,7 +36,7 @@ MEANINGS = {
     # dispatch
     "job_dispatcher_polling_interval": "how often the queue is looked at when nothing wakes the dispatcher",
     "max_active_jobs": "how much may be active in the whole fleet; none: as much as the workers have slots",
-    "max_queued_jobs_per_cycle": "how many entries one cycle offers, and how many may stand by; none: all that fit",
+    "max_queued_jobs_per_cycle": "how many entries one cycle offers to those who claim; none: all that fit",
     "max_concurrent_dispatch": "how many entries are handed to another system at once; must stay below `pool_size`",
     "max_dispatch_attempts": "how often a hand-over to another system is tried again; 0: the first failure is final",
     "exclude_from_max_active_jobs": "trains that do not count in `max_active_jobs`",

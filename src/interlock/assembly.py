@@ -216,7 +216,6 @@ class Assembly:
             watched=self._app.events.watched,
             extensions=self._app.extensions,
             hooks=hooks,
-            ahead=self._settings.dispatch.max_queued_jobs_per_cycle,
         )
         self.keeper.on_lost(worker.lost)
         if hub is not None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from interlock.worker.job import Job
 
+MOST = 500
+"""How many stand by at the fastest pace; more would make no batch cheaper."""
 SOON = 0.01
 """Seconds within which a job that is held is expected to begin."""
 PATIENCE = 0.1
@@ -24,10 +26,10 @@ PATIENCE = 0.1
 
 
 class Standby:
-    """`most`: how many may stand by, None: the pace alone decides. `pass_on` gets those for which patience ended."""
+    """`pass_on` gets those for which patience ended."""
 
-    def __init__(self, *, most: int | None, pass_on: Callable[[list[Job]], None]) -> None:
-        self._most, self._pass_on = most, pass_on
+    def __init__(self, pass_on: Callable[[list[Job]], None]) -> None:
+        self._pass_on = pass_on
         self._jobs: deque[Job] = deque()
         self._patience: asyncio.TimerHandle | None = None
         self._since, self._ended = time.monotonic(), 0
@@ -40,8 +42,7 @@ class Standby:
         """How many may be brought beyond the free slots; nothing while others still stand by."""
         if self._jobs or not self._ended:
             return 0
-        soon = int(self._ended * SOON / max(time.monotonic() - self._since, 1e-6))
-        return soon if self._most is None else min(soon, self._most)
+        return min(MOST, int(self._ended * SOON / max(time.monotonic() - self._since, 1e-6)))
 
     def filled(self, jobs: Iterable[Job]) -> None:
         """Slots were filled, these are left; from now on the pace is taken anew."""

@@ -72,11 +72,10 @@ class Worker:
         watched: Callable[[type[Event]], bool] = lambda _: True,
         extensions: Extensions | None = None,
         hooks: Hooks | None = None,
-        ahead: int | None = 0,
     ) -> None:
         self._slots, self._settings, self._server = slots, settings, server
         self._filling = Filling(slots, server=server, host=host)
-        self._standby = Standby(most=ahead, pass_on=self._pass_on)
+        self._standby = Standby(self._pass_on)
         self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
         self._on_freed: Callable[[], None] = lambda: None
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)

@@ -22,8 +22,8 @@ def clock(monkeypatch):
     return standby.time
 
 
-def at_pace(clock, *, ended: int, within: float, most: int | None = 100) -> Standby:
-    jobs = Standby(most=most, pass_on=lambda _: None)
+def at_pace(clock, *, ended: int, within: float) -> Standby:
+    jobs = Standby(lambda _: None)
     jobs.filled([])
     clock.now += within
     for _ in range(ended):
@@ -32,21 +32,20 @@ def at_pace(clock, *, ended: int, within: float, most: int | None = 100) -> Stan
 
 
 @pytest.mark.parametrize(
-    ("ended", "within", "most", "room"),
+    ("ended", "within", "room"),
     [
-        (50, 0.001, 100, 100),
-        (50, 0.001, None, 500),
-        (50, 0.01, 100, 50),
-        (50, 0.1, 100, 5),
-        (50, 1.0, 100, 0),
-        (1, 0.0, 100, 100),
-        (0, 0.0, 100, 0),
-        (0, 1.0, None, 0),
-        (50, 0.001, 0, 0),
+        (50, 0.001, 500),
+        (50, 0.0001, 500),
+        (50, 0.01, 50),
+        (50, 0.1, 5),
+        (50, 1.0, 0),
+        (1, 0.0, 500),
+        (0, 0.0, 0),
+        (0, 1.0, 0),
     ],
 )
-def test_as_many_as_begin_within_a_moment_at_the_pace_since_the_last_fill(clock, ended, within, most, room):
-    assert at_pace(clock, ended=ended, within=within, most=most).room == room
+def test_as_many_as_begin_within_a_moment_at_the_pace_since_the_last_fill(clock, ended, within, room):
+    assert at_pace(clock, ended=ended, within=within).room == room
 
 
 async def test_nothing_is_brought_while_others_stand_by(clock):
@@ -61,7 +60,7 @@ async def test_nothing_is_brought_while_others_stand_by(clock):
 async def test_after_the_patience_all_that_did_not_begin_are_passed_on_at_once(monkeypatch):
     monkeypatch.setattr(standby, "PATIENCE", 0.02)
     passed: asyncio.Queue = asyncio.Queue()
-    jobs = Standby(most=10, pass_on=passed.put_nowait)
+    jobs = Standby(passed.put_nowait)
     jobs.filled(["a", "b", "c"])
     assert jobs.following() == "a"
     assert await asyncio.wait_for(passed.get(), 30) == ["b", "c"]
@@ -71,7 +70,7 @@ async def test_after_the_patience_all_that_did_not_begin_are_passed_on_at_once(m
 async def test_those_that_began_in_time_end_the_patience_for_those_before_them_only(monkeypatch):
     monkeypatch.setattr(standby, "PATIENCE", 0.05)
     passed: list = []
-    jobs = Standby(most=10, pass_on=passed.append)
+    jobs = Standby(passed.append)
     jobs.filled(["a"])
     jobs.following()
     await asyncio.sleep(0.1)
