@@ -33,7 +33,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "wide": {"worker_slots": 500, "max_queued_jobs_per_cycle": 500},
     "capped": {"worker_slots": 500, "max_queued_jobs_per_cycle": 500, "max_active_jobs": 1_000_000},
 }
-PEER = "pgqueuer, batch 100"
+PEERS = {"pgqueuer, batch 100": 100, "pgqueuer, its default": 10}
 FILL = """
 INSERT INTO interlock.execution (state, entry_id, first_entry_id, kind, train, input, group_id, attempt, crashes,
     max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, created_at, ended_at)
@@ -49,20 +49,26 @@ SELECT pg_current_wal_lsn() - '0/0'::pg_lsn AS wal, pg_current_xact_id()::text::
 
 async def run(arguments: Arguments) -> Report:
     jobs, history = arguments.scaled(JOBS), arguments.scaled(HISTORY)
-    contestants = [*VARIANTS, *([PEER] if peer.IS_HERE else [])]
+    peers = PEERS if peer.IS_HERE else {}
+    contestants = [*VARIANTS, *peers]
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in contestants}
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(throwaway_database(arguments.dsn))
         await _fill(dsn, history)
         for number in range(arguments.rounds):
             for name in contestants if number % 2 == 0 else reversed(contestants):
-                one = peer.measure(arguments.dsn, "drain", jobs) if name == PEER else _in_a_process(dsn, name, jobs)
+                theirs = name in peers
+                one = (
+                    peer.measure(arguments.dsn, "drain", jobs, peers[name])
+                    if theirs
+                    else _in_a_process(dsn, name, jobs)
+                )
                 samples[name].append(await one)
     seconds = {name: [one["seconds"] for one in found] for name, found in samples.items()}
     return Report(
         [
             *(Measure(f"{name}: drain", "jobs/s", [jobs / one for one in seconds[name]]) for name in contestants),
-            *(_times_as_fast(seconds, name) for name in VARIANTS if peer.IS_HERE),
+            *(_times_as_fast(seconds, name, other) for other in peers for name in VARIANTS),
             ratio(seconds, "capped", "wide"),
             *(
                 Measure(f"{name}: {what}", "per job", [one[what] for one in samples[name]])
@@ -74,9 +80,9 @@ async def run(arguments: Arguments) -> Report:
     )
 
 
-def _times_as_fast(seconds: dict[str, list[float]], name: str) -> Measure:
-    rounds = [theirs / ours for ours, theirs in zip(seconds[name], seconds[PEER], strict=True)]
-    return Measure(f"{name} / {PEER}, speed", "x", rounds)
+def _times_as_fast(seconds: dict[str, list[float]], name: str, other: str) -> Measure:
+    rounds = [theirs / ours for ours, theirs in zip(seconds[name], seconds[other], strict=True)]
+    return Measure(f"{name} / {other}, speed", "x", rounds)
 
 
 async def _fill(dsn: str, history: int) -> None:
