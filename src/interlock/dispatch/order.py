@@ -19,15 +19,16 @@ def as_entries(orders: Sequence[Order], policy: Policy, *, max_input_bytes: int)
     """The entries to write; orders of one train in one group share their terms."""
     shared: dict[tuple[Train[..., Any, Any], str | None], Terms] = {}
     train, group, terms, entries = None, None, None, []
-    for bound, delay, priority, key, into in orders:
+    for order in orders:
+        bound = order.bound
         content = bound.input
         if len(content) > max_input_bytes:
             raise PayloadTooLarge(what=f"the input of {bound.train!r}", size=len(content), limit=max_input_bytes)
-        if terms is None or bound.declaration is not train or into != group:  # most often as the one before
-            train, group = bound.declaration, into
+        if terms is None or bound.declaration is not train or order.group != group:  # most often as the one before
+            train, group = bound.declaration, order.group
             terms = shared.get((train, group)) or _terms(train, group, policy)
             shared[train, group] = terms
-        entries.append(NewEntry(terms, content.decode(), priority, delay, key))
+        entries.append(NewEntry(terms, content.decode(), order.priority, order.delay, order.key))
     return entries
 
 

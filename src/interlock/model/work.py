@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from interlock.model.lifecycle import ExecutionState, WorkState
 
 if TYPE_CHECKING:
@@ -36,8 +38,8 @@ class Terms(NamedTuple):
     policy: Policy
 
 
-class NewEntry(NamedTuple):
-    """One ad-hoc run to be queued; the input is JSON."""
+class NewEntry(Struct, frozen=True, gc=False):
+    """One ad-hoc run to be queued; the input is JSON. A struct, because thousands are made at a time."""
 
     terms: Terms
     input: str

@@ -90,9 +90,10 @@ class WorkQueue:
 
 def _are_alike(entries: Sequence[NewEntry]) -> bool:
     """Whether nothing but their input tells them apart; terms by identity, because callers reuse them."""
-    first, _, same_priority, same_delay, _ = entries[0]
-    for terms, _, priority, delay, key in entries:
-        if terms is not first or key is not None or priority != same_priority or delay != same_delay:
+    first = entries[0]
+    terms, priority, delay = first.terms, first.priority, first.delay
+    for entry in entries:
+        if entry.terms is not terms or entry.key is not None or entry.priority != priority or entry.delay != delay:
             return False
     return True
 
