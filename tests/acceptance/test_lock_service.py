@@ -43,8 +43,8 @@ class Watched:
 
     async def renewed_once(self, lease) -> None:
         """The keeper has spoken with the service."""
-        answered = lease._answered
-        await eventually(lambda: lease._answered > answered, 60, "the first renewal")
+        answered = lease.answered
+        await eventually(lambda: lease.answered > answered, 60, "the first renewal")
 
     async def lost(self) -> int:
         """Hold until the lease is lost; answers the fence."""

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.harness import guard
-from tests.harness.ports import PortTakenError, on_free_port
+from tests.harness.ports import PortTakenError, free_port, on_free_port
 from tests.harness.waiting import PATIENCE, eventually_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DATABASES = 16
+HASH_SLOTS = 16_384
 _ANSWER = b"+PONG\r\n"
 A_MOMENT = 5.0  # whoever else listens on the port may never answer
 
@@ -59,8 +60,8 @@ def _from_path() -> Iterator[ServerBinary]:
 class ValkeyServer:
     """One running server with 16 databases, handed out in turn and empty."""
 
-    def __init__(self, binary: ServerBinary, folder: Path) -> None:
-        self._binary, self._folder = binary, folder
+    def __init__(self, binary: ServerBinary, folder: Path, *options: str) -> None:
+        self._binary, self._folder, self._options = binary, folder, options
         self._numbers = count()
         self.port = 0
         on_free_port(self._start_on)
@@ -97,7 +98,7 @@ class ValkeyServer:
     def _command(self) -> list[str]:
         network = ["--port", str(self.port), "--bind", "127.0.0.1", "--tcp-backlog", "128"]
         memory = ["--save", "", "--appendonly", "no", "--databases", str(DATABASES), "--dir", str(self._folder)]
-        return [str(self._binary.path), *network, *memory]
+        return [str(self._binary.path), *network, *memory, *self._options]
 
     def _answers(self) -> bool:
         if self._popen.poll() is not None:
@@ -109,6 +110,34 @@ class ValkeyServer:
             return ask(self.port, "PING", timeout=A_MOMENT) == _ANSWER
         except OSError:
             return False
+
+
+class ValkeyCluster:
+    """Three nodes that share the hash slots."""
+
+    def __init__(self, binary: ServerBinary, folder: Path) -> None:
+        buses = [free_port() for _ in range(3)]
+        self.nodes = [
+            ValkeyServer(binary, folder / str(bus), "--cluster-enabled", "yes", "--cluster-port", str(bus))
+            for bus in buses
+        ]
+        for number, node in enumerate(self.nodes):
+            first, last = HASH_SLOTS * number // 3, HASH_SLOTS * (number + 1) // 3 - 1
+            ask(node.port, f"CLUSTER ADDSLOTSRANGE {first} {last}", f"CLUSTER SET-CONFIG-EPOCH {number + 1}")
+        for node, bus in zip(self.nodes[1:], buses[1:], strict=True):
+            ask(self.nodes[0].port, f"CLUSTER MEET 127.0.0.1 {node.port} {bus}")
+        eventually_blocking(self._is_whole, what="a cluster in which each node knows all hash slots")
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://127.0.0.1:{self.nodes[0].port}"
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def _is_whole(self) -> bool:
+        return not any(ask(node.port, "GET x").startswith(b"-CLUSTERDOWN") for node in self.nodes)
 
 
 def ask(port: int, *commands: str, timeout: float = PATIENCE) -> bytes:

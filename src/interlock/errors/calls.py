@@ -77,7 +77,7 @@ class SyncCallInEventLoop(UsageError):
     twin: str
 
     def __str__(self) -> str:
-        return f"a blocking call would stop the event loop of this thread; use its async twin: await {self.twin}(…)"
+        return f"a blocking call would stop the event loop of this thread; use its async twin: {self.twin}"
 
 
 class NotInTrain(UsageError):

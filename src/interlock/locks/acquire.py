@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -20,25 +20,12 @@ if TYPE_CHECKING:
 
     from interlock.locks.backend import LockBackend
     from interlock.locks.keeper import LockKeeper
-    from interlock.locks.lease import OnLost
+    from interlock.locks.options import Wish
     from interlock.model.lease import Grant, Peers
     from interlock.observe.bus import Emit
 
 _PATIENCE = 5.0  # seconds that one request may take
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What a caller of `hold` asked for."""
-
-    name: str
-    slots: int
-    ttl: timedelta
-    wait: timedelta = timedelta(0)
-    at_least: timedelta = timedelta(0)
-    on_lost: OnLost = "cancel"
-    warn_after: timedelta | None = None
 
 
 class Acquirer:
@@ -108,7 +95,7 @@ class Acquirer:
                 answer = await self._backend.acquire(request)
         except BaseException:
             # The slot may have been granted without our hearing of it.
-            self._keeper.release_later(request.name, request.token, timedelta(0), wish.ttl)
+            self._keeper.release_later(request.name, request.token, timedelta(0), wish.ttl, held=False)
             raise
         self._compare(wish, answer.peers)
         if isinstance(answer, Refusal):

@@ -20,7 +20,7 @@ class Line(Protocol):
     """A connection of one's own: the keeper renews on it, so that no traffic of the work stands in its way."""
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
-        """How much remains, by token. One that is missing is lost; it is never acquired anew."""
+        """How much remains, by token. One that is missing is lost; it is never acquired anew, and none is shortened."""
         ...
 
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool: ...

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from interlock.errors import InvalidOption
-from interlock.runtime.portal import portal
+from interlock.runtime.portal import portal, refuse_in_event_loop
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Coroutine, Iterator
     from types import TracebackType
 
     from interlock.locks.lease import Lease
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 class Hold:
     """For `with` and `async with`; it may be entered again once it was left."""
 
-    def __init__(self, take: Callable[[], Awaitable[Lease]]) -> None:
+    def __init__(self, take: Callable[[], Coroutine[object, object, Lease]]) -> None:
         self._take = take
         self._lease: Lease | None = None
+        self._used = False
 
     def __enter__(self) -> Lease:
-        self._lease = portal.call(self._taken)
-        return self._lease.__enter__()
+        refuse_in_event_loop("async with")
+        with self._entering():
+            self._lease = portal.call(self._take)
+            return self._lease.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -31,23 +35,29 @@ class Hold:
         self._left().__exit__(kind, error, trace)
 
     async def __aenter__(self) -> Lease:
-        self._lease = await self._taken()
-        return await self._lease.__aenter__()
+        with self._entering():
+            self._lease = await self._take()
+            return await self._lease.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._left().__aexit__(kind, error, trace)
 
-    async def _taken(self) -> Lease:
-        if self._lease is not None:
-            raise InvalidOption(
-                option="hold", found=self._lease, expected="a hold that is not in use: make one per use"
-            )
-        return await self._take()
+    @contextmanager
+    def _entering(self) -> Iterator[None]:
+        """Marked before it waits: of two who enter at once, one would never be left."""
+        if self._used:
+            raise InvalidOption(option="hold", found="one in use", expected="a hold of one's own: make one per use")
+        self._used = True
+        try:
+            yield
+        except BaseException:
+            self._lease, self._used = None, False
+            raise
 
     def _left(self) -> Lease:
-        lease, self._lease = self._lease, None
+        lease, self._lease, self._used = self._lease, None, False
         if lease is None:
             raise AssertionError("left without having been entered")
         return lease

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from interlock.errors import LeaseLost
 from interlock.locks.deadline import clock, deadline
+from interlock.locks.options import checked_ttl
 from interlock.model.lease import Held
 from interlock.observe.events.lock import SlotLost
-from interlock.runtime.portal import portal
+from interlock.runtime.portal import portal, refuse_in_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +57,7 @@ class Lease:
         self.name, self.slots, self.token, self.owner = request.name, request.slots, request.token, request.owner
         self.slot, self.fence, self.acquired_at = grant.slot, grant.fence, grant.acquired_at
         self.ttl, self.at_least = request.ttl, at_least
-        self.began = self._answered = asked
+        self.began = self.answered = asked
         self._deadline = deadline(asked, grant.remaining)
         self._custodian, self._on_lost = custodian, on_lost
         self._lost = self._ended = False
@@ -100,9 +102,13 @@ class Lease:
             raise LeaseLost(name=self.name, slot=self.slot, fence=self.fence)
 
     async def aextend(self, ttl: timedelta | None = None) -> None:
-        """Hold on for `ttl` from now; raises `LeaseLost` if it is lost, and never takes the slot again."""
+        """Hold on for `ttl` from now, and for as long at each renewal; raises `LeaseLost` if it is lost.
+
+        It never takes the slot again. A shorter `ttl` than before does not free the slot earlier than was promised.
+        """
+        ttl = self.ttl if ttl is None else checked_ttl(ttl)
         self.ensure()
-        if not await self._custodian.extend(self, ttl or self.ttl):
+        if not await self._custodian.extend(self, ttl):
             self.declare_lost(UNKNOWN)
         self.ensure()
 
@@ -129,8 +135,8 @@ class Lease:
 
     def renewed(self, asked: float, remaining: timedelta, ttl: timedelta) -> None:
         """An answer of the lock service; one to an older question changes nothing."""
-        if asked >= self._answered:
-            self._answered, self.ttl, self._deadline = asked, ttl, deadline(asked, remaining)
+        if asked >= self.answered:
+            self.answered, self.ttl, self._deadline = asked, ttl, deadline(asked, remaining)
 
     def declare_lost(self, reason: str = "it was not renewed in time") -> None:
         """From any thread."""
@@ -157,6 +163,8 @@ class Lease:
             self.declare_lost()
 
     def __enter__(self) -> Self:
+        refuse_in_event_loop("async with")  # giving it back at the end would be refused
+        self._check_entry()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -166,6 +174,7 @@ class Lease:
             raise LeaseLost(name=self.name, slot=self.slot, fence=self.fence)
 
     async def __aenter__(self) -> Self:
+        self._check_entry()
         if self._on_lost == "cancel":
             self._canceller = _Canceller(self)
         return self
@@ -178,6 +187,11 @@ class Lease:
         await self.arelease()
         if ours or (lost and error is None and self._on_lost == "cancel"):
             raise LeaseLost(name=self.name, slot=self.slot, fence=self.fence) from error
+
+    def _check_entry(self) -> None:
+        """What is lost only cancels a body that has begun, and what was given back protects none."""
+        if self._ended or (self.lost and self._on_lost == "cancel"):
+            raise LeaseLost(name=self.name, slot=self.slot, fence=self.fence)
 
 
 class _Canceller:
@@ -209,7 +223,7 @@ class _Canceller:
             self._timer = self._loop.call_later(self._lease.remaining().total_seconds(), self._look)
 
     def _from_any_thread(self) -> None:
-        if not self._loop.is_closed():
+        with suppress(RuntimeError):  # the event loop is closed: there is no body any more
             self._loop.call_soon_threadsafe(self._fire)
 
     def _fire(self) -> None:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from typing import Unpack
     from uuid import UUID
 
-    from interlock.locks.acquire import Wish
     from interlock.locks.backend import Line, LockBackend
     from interlock.locks.force_release import AuditedRelease
     from interlock.locks.lease import Lease
+    from interlock.locks.options import Wish
     from interlock.locks.transaction import TransactionHolds
     from interlock.model.act import Actor
     from interlock.model.lease import Holder, SlotInTransaction
@@ -70,7 +70,7 @@ class Locks:
 
     def try_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The blocking twin of `atry_hold`."""
-        return portal.call(self._take, self._wish(name, slots, options))
+        return portal.call(self.atry_hold, name, slots, **options)
 
     async def ahold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
         """Hold a slot until the transaction of a PostgreSQL connection ends; raises `LockTaken`, never waits."""
@@ -146,7 +146,9 @@ class Locks:
 
     async def abackend(self) -> LockBackend:
         if self._backend is None:
-            self._backend = await self._open_backend()
+            opened = await self._open_backend()
+            if self._backend is None:  # another task may have been quicker; nothing is open before its first use
+                self._backend = opened
         return self._backend
 
     def _in_transactions(self) -> TransactionHolds:

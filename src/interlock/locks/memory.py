@@ -101,7 +101,7 @@ class MemoryLocks:
         slot = self._names[held.name].get(held.slot)
         if slot is None or slot.request.token != held.token or not self._is_held(slot):
             return False
-        slot.ttl, slot.until = held.ttl, self._clock() + held.ttl.total_seconds()
+        slot.ttl, slot.until = held.ttl, max(slot.until, self._clock() + held.ttl.total_seconds())
         return True
 
     def _is_held(self, slot: _Slot) -> bool:

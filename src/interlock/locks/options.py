@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
 from interlock.errors import InvalidOption
-from interlock.locks.acquire import Wish
 from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 MOST_SLOTS = 10_000
 SHORTEST_TTL, LONGEST_TTL = timedelta(milliseconds=50), timedelta(days=7)
 LONGEST_WAIT = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a caller of `hold` asked for."""
+
+    name: str
+    slots: int
+    ttl: timedelta
+    wait: timedelta = timedelta(0)
+    at_least: timedelta = timedelta(0)
+    on_lost: OnLost = "cancel"
+    warn_after: timedelta | None = None
 
 
 class HoldKeywords(TypedDict, total=False):
@@ -38,20 +51,23 @@ def checked_wish(
     on_lost: OnLost = "cancel",
     warn_after: object = None,
 ) -> Wish:
-    ttl = usual_ttl if ttl is None else ttl
     if on_lost not in ("cancel", "mark"):
         raise InvalidOption(option="on_lost", found=on_lost, expected="'cancel' or 'mark'")
-    if not isinstance(ttl, timedelta) or not SHORTEST_TTL <= ttl <= LONGEST_TTL:
-        raise InvalidOption(option="ttl", found=ttl, expected="a timedelta from 50 ms to 7 days")
     return Wish(
         name=checked_name("name", name),
         slots=checked_slots(slots),
-        ttl=ttl,
+        ttl=checked_ttl(usual_ttl if ttl is None else ttl),
         wait=_duration("wait", wait),
         at_least=_duration("at_least", at_least),
         on_lost=on_lost,
         warn_after=_warning("warn_after", warn_after),
     )
+
+
+def checked_ttl(found: object) -> timedelta:
+    if not isinstance(found, timedelta) or not SHORTEST_TTL <= found <= LONGEST_TTL:
+        raise InvalidOption(option="ttl", found=found, expected="a timedelta from 50 ms to 7 days")
+    return found
 
 
 def checked_slots(found: object, option: str = "slots") -> int:

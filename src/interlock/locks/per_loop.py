@@ -29,6 +29,7 @@ class PerLoop(Generic[T]):
         loop = asyncio.get_running_loop()
         thing = self._things.get(loop)
         if thing is None:
+            self._drop_those_of_closed_loops()
             thing = self._things[loop] = self._make()
         return thing
 
@@ -40,6 +41,12 @@ class PerLoop(Generic[T]):
         for loop, thing in things.items():
             with suppress(Exception):
                 await self._close_in(loop, thing)
+
+    def _drop_those_of_closed_loops(self) -> None:
+        """A closed event loop cannot close them; let go of, their sockets close when they are collected."""
+        for loop in tuple(self._things):
+            if loop.is_closed():
+                self._things.pop(loop, None)
 
     async def _close_in(self, loop: asyncio.AbstractEventLoop, thing: T) -> None:
         async def close() -> None:

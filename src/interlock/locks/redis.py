@@ -1,8 +1,9 @@
 """Lock slots in Redis or Valkey: one script per verb, so that every verb is atomic and one round trip.
 
 A slot is the key `interlock:<namespace>:{<name>}:slot:<n>`; the braces are the hash tag that keeps the slots of a name
-on one node of a cluster. Durability is the server's: after a restart that forgot the keys, every holder is told that
-its lease is lost, and fences go on growing because they follow the server's clock.
+on one node of a cluster, which the scheme `redis+cluster://` names. Durability is the server's: after a restart that
+forgot the keys, every holder is told that its lease is lost, and fences go on growing because they follow the server's
+clock.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from hashlib import sha1
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from interlock.errors import LockServiceUnavailable
+from interlock.errors import InvalidSetting, LockServiceUnavailable
 from interlock.locks.per_loop import PerLoop
 from interlock.model.lease import Grant, Holder, Peers, Refusal
 from interlock.model.packages import require
@@ -23,20 +24,22 @@ from interlock.observe.redact import without_password
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from redis.asyncio import Redis
+    from redis.asyncio import Redis, RedisCluster
+
+    Client: TypeAlias = Redis | RedisCluster
 
     from interlock.model.lease import Held, SlotRequest
 
 CONNECT_TIMEOUT = 3.0
 _REFUSED = 6  # fields of an answer that grants nothing
-_FIELDS = ("owner", "server", "slots", "fence", "ttl", "acquired")
+_CLUSTER = "+cluster"
 
 
 class RedisLocks:
     def __init__(self, url: str, namespace: str) -> None:
         require("redis", needed_by="the lock backend 'redis'")
         self._url, self._prefix = url, f"interlock:{_escaped(namespace)}:"
-        self._clients: PerLoop[Redis] = PerLoop(lambda: _client(url), _close)
+        self._clients: PerLoop[Client] = PerLoop(lambda: _client(url), _close)
         self.where = without_password(url)
         self.answering = _Answering(self.where)
 
@@ -69,7 +72,7 @@ class RedisLocks:
         with self.answering:
             keys = (f"{base}:slot:{slot}", f"{base}:open")
             found = await _run(self._clients.get(), "force_release", keys, (slot,))
-        return _holder(name, slot, found[:6], found[6], found[7]) if found else None
+        return _holder(name, slot, found) if found else None
 
     async def line(self) -> RedisLine:
         return RedisLine(self, _client(self._url))
@@ -77,27 +80,24 @@ class RedisLocks:
     async def close(self) -> None:
         await self._clients.close()
 
-    async def _extend(self, client: Redis, held: Sequence[Held]) -> dict[UUID, timedelta]:
+    async def _extend(self, client: Client, held: Sequence[Held]) -> dict[UUID, timedelta]:
         # By text and not by digest: a digest that the server forgot would fail in the middle of a pipeline.
         text, _ = _script("extend")
         async with client.pipeline(transaction=False) as pipeline:
             for each in held:
-                key = f"{self._base(each.name)}:slot:{each.slot}"
-                pipeline.eval(text, 1, key, each.token.hex, str(_milliseconds(each.ttl)))
+                base = self._base(each.name)
+                keys = (f"{base}:slot:{each.slot}", f"{base}:open")
+                pipeline.eval(text, len(keys), *keys, each.token.hex, str(_milliseconds(each.ttl)), str(each.slot))
             answers = await pipeline.execute()
         return {each.token: each.ttl for each, kept in zip(held, answers, strict=True) if kept}
 
-    async def _release(self, client: Redis, name: str, token: UUID, at_least: timedelta) -> bool:
+    async def _release(self, client: Client, name: str, token: UUID, at_least: timedelta) -> bool:
         return bool(await _run(client, "release", (self._base(name),), (token.hex, _milliseconds(at_least))))
 
-    async def _holder(self, client: Redis, key: str) -> Holder | None:
+    async def _holder(self, client: Client, key: str) -> Holder | None:
         name, _, slot = key.removeprefix(self._prefix).rpartition(":slot:")
-        async with client.pipeline(transaction=False) as pipeline:
-            pipeline.hmget(key, _FIELDS)
-            pipeline.pttl(key)
-            pipeline.time()
-            fields, left, now = await pipeline.execute()
-        return None if fields[0] is None else _holder(_unescaped(name[1:-1]), int(slot), fields, left, now)
+        found = await _run(client, "holder", (key,), ())
+        return _holder(_unescaped(name[1:-1]), int(slot), found) if found else None
 
     def _base(self, name: str) -> str:
         return f"{self._prefix}{{{_escaped(name)}}}"
@@ -115,8 +115,11 @@ class _Answering:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if error is None:
             return
-        from redis.exceptions import RedisError  # noqa: PLC0415  the client loads on first use
+        from redis.exceptions import MovedError, RedisError  # noqa: PLC0415  the client loads on first use
 
+        if isinstance(error, MovedError):
+            reason = "it is a node of a cluster: write redis+cluster:// in redis_url"
+            raise LockServiceUnavailable(where=self._where, reason=reason) from error
         if isinstance(error, OSError | TimeoutError | RedisError):
             reason = without_password(str(error)) or "no answer in time"
             raise LockServiceUnavailable(where=self._where, reason=reason) from error
@@ -125,7 +128,7 @@ class _Answering:
 class RedisLine:
     """The keeper's own connections."""
 
-    def __init__(self, locks: RedisLocks, client: Redis) -> None:
+    def __init__(self, locks: RedisLocks, client: Client) -> None:
         self._locks, self._client = locks, client
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
@@ -140,23 +143,29 @@ class RedisLine:
         await _close(self._client)
 
 
-def _client(url: str) -> Redis:
-    from redis.asyncio import Redis  # noqa: PLC0415  the client loads on first use
+def _client(url: str) -> Client:
+    from redis.asyncio import Redis, RedisCluster  # noqa: PLC0415  the client loads on first use
     from redis.asyncio.retry import Retry  # noqa: PLC0415  see above
     from redis.backoff import NoBackoff  # noqa: PLC0415  see above
 
     # A command that was sent and not answered may have been carried out: trying it again is for those who know.
-    # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
-    return Redis.from_url(
-        url, single_connection_client=True, socket_connect_timeout=CONNECT_TIMEOUT, retry=Retry(NoBackoff(), 0)
-    )
+    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT, "retry": Retry(NoBackoff(), 0)}
+    scheme, _, rest = url.partition("://")
+    try:
+        if scheme.endswith(_CLUSTER):
+            return RedisCluster.from_url(f"{scheme.removesuffix(_CLUSTER)}://{rest}", **options)
+        # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
+        return Redis.from_url(url, single_connection_client=True, **options)
+    except ValueError as error:
+        expected = "redis://, rediss:// or unix://, or redis+cluster:// for a cluster"
+        raise InvalidSetting(setting="redis_url", found=without_password(url), expected=expected) from error
 
 
-async def _close(client: Redis) -> None:
+async def _close(client: Client) -> None:
     await client.aclose()
 
 
-async def _run(client: Redis, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+async def _run(client: Client, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
     text, digest = _script(name)
     try:
         return await client.evalsha(digest, len(keys), *keys, *arguments)
@@ -208,7 +217,8 @@ def _moment(seconds: bytes | str, micros: bytes | str) -> datetime:
     return datetime.fromtimestamp(int(seconds), UTC).replace(microsecond=int(micros))
 
 
-def _holder(name: str, slot: int, fields: Sequence[bytes], left: int, now: Sequence[Any]) -> Holder:
+def _holder(name: str, slot: int, found: Sequence[Any]) -> Holder:
+    *fields, left, now = found
     owner, server, slots, fence, ttl, acquired = (field.decode() for field in fields)
     acquired_at, server_now = _moment(*acquired.split(".")), _moment(*now)
     return Holder(

@@ -10,6 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from interlock.locks.health import HealthState
 from interlock.operate.blockers.words import span
 from interlock.store.checkup import Checkup
 from interlock.store.gauging import Gauging
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from interlock.locks.health import Health
     from interlock.store.checkup import FleetMember
     from interlock.store.database import Database
     from interlock.store.gauging import LaneLevel
@@ -78,10 +80,19 @@ def check_roles(fleet: Sequence[FleetMember]) -> Iterator[Check]:
         yield Check("servers", State.UNHEALTHY, "no server is alive")
         return
     yield Check("servers", State.HEALTHY, f"{len(alive)} alive")
+    submits = any("dispatch" in member.roles for member in alive)
     for role, without in {"worker": "nothing is run", "manifests": "nothing is queued by its schedule"}.items():
         there = sum(role in member.roles for member in alive)
+        if role == "worker" and not there and submits:
+            there = sum("runner" in member.roles for member in alive)
         lacking = f"no live server has the role {role}: {without}"
         yield Check(role, State.HEALTHY, f"{there} alive") if there else Check(role, State.DEGRADED, lacking)
+
+
+def check_locks(health: Health) -> Check:
+    """Degraded at worst: whoever needs no slot works on."""
+    fine = health.state is HealthState.HEALTHY
+    return Check("locks", State.HEALTHY if fine else State.DEGRADED, health.detail)
 
 
 def check_waiting(lanes: Sequence[LaneLevel], long_wait: timedelta) -> Check:

@@ -98,8 +98,8 @@ class LockSlots:
             return SlotInTransaction(name=name, slot=row["slot"], fence=row["fence"])
         return UNSETTLED if _is_unsettled(row, slots) else None
 
-    async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[Holder]:
-        rows = await self._sql["lock_slot/list"].fetch(conn, namespace=self._namespace, name=name, limit=limit)
+    async def list(self, conn: Connection, name: str | None = None) -> list[Holder]:
+        rows = await self._sql["lock_slot/list"].fetch(conn, namespace=self._namespace, name=name)
         return [_holder(row) for row in rows]
 
     async def forget(self, conn: Connection, *, older_than: timedelta, limit: int) -> int:

@@ -94,6 +94,17 @@ async def test_extending_moves_the_end(backend):
     assert holder.ttl == timedelta(minutes=20)
 
 
+async def test_extending_never_shortens_what_was_promised_before(backend):
+    asked = request()
+    grant = await backend.acquire(asked)
+    await backend.extend([held(asked, grant, 1200)])
+    remaining = (await backend.extend([held(asked, grant, 30)]))[asked.token]
+    assert remaining <= timedelta(seconds=30)
+    [holder] = await backend.holders()
+    assert holder.expires_in > timedelta(minutes=19)
+    assert holder.ttl == timedelta(seconds=30)
+
+
 async def test_extending_never_takes_a_slot_back_even_if_nobody_else_took_it(backend):
     asked = request(ttl=SHORT)
     grant = await backend.acquire(asked)
@@ -198,3 +209,9 @@ async def test_a_line_of_its_own_extends_and_releases(backend):
     finally:
         await line.close()
     assert await backend.holders() == []
+
+
+async def test_however_many_hold_all_are_listed(backend):
+    grants = [await backend.acquire(request(slots=1100, start=number)) for number in range(1100)]
+    assert {grant.slot for grant in grants} == set(range(1100))
+    assert len(await backend.holders("x")) == 1100

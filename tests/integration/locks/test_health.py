@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from interlock import Interlock
 from interlock.locks import memory
 from interlock.locks.health import HealthState
 from tests.integration.locks.conftest import request
@@ -66,3 +67,19 @@ async def test_a_host_whose_clock_is_an_hour_ahead_expires_nothing_early_and_kee
     got = await there.atry_hold("x", wait=5)
     assert got is not None
     await got.arelease()
+
+
+async def test_the_health_of_the_fleet_names_a_lock_service_that_does_not_answer(migrated, own_valkey):
+    url = f"redis://127.0.0.1:{own_valkey.port}/0"
+    async with Interlock(migrated, lock_backend="redis", redis_url=url) as app:
+        before = (await app.ahealth()).checks[-1]
+        own_valkey.kill()
+        after = (await app.ahealth()).checks[-1]
+    assert (before.name, before.state, before.detail) == ("locks", "healthy", "the lock service answers")
+    assert (after.name, after.state) == ("locks", "degraded")
+    assert "no answer from the lock service" in after.detail
+
+
+async def test_locks_in_the_database_that_answered_already_are_not_taken_for_a_look(migrated):
+    async with Interlock(migrated) as app:
+        assert "locks" not in {check.name for check in (await app.ahealth()).checks}

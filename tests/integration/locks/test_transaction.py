@@ -121,3 +121,20 @@ def test_a_blocking_connection_holds_too(migrated):
     from interlock.runtime.portal import portal
 
     portal.close()
+
+
+async def test_one_transaction_may_take_its_slot_twice_and_each_time_with_a_fence_of_its_own(app, conn):
+    async with conn.transaction():
+        first, second = await app.locks.ahold_in(conn, "x"), await app.locks.ahold_in(conn, "x")
+        assert (second.slot, second.fence > first.fence) == (first.slot, True)
+        assert await app.locks.atry_hold("x") is None
+
+
+async def test_what_was_taken_after_a_savepoint_is_given_back_with_it(app, conn):
+    async with conn.transaction():
+        savepoint = conn.transaction()
+        await savepoint.start()
+        held = await app.locks.ahold_in(conn, "x")
+        await savepoint.rollback()
+        async with app.locks.hold("x") as lease:
+            assert lease.fence > held.fence

@@ -19,7 +19,7 @@ class Flaky(MemoryLocks):
     def __init__(self) -> None:
         super().__init__()
         self.down = False
-        self.extends = 0
+        self.extends = self.releases = 0
 
     async def acquire(self, request):
         self._answer()
@@ -31,6 +31,7 @@ class Flaky(MemoryLocks):
         return await super().extend(held)
 
     async def release(self, name, token, at_least):
+        self.releases += 1
         self._answer()
         return await super().release(name, token, at_least)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import signal
+import threading
 import time
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
-from interlock.errors import InvalidOption, LeaseLost, LockServiceUnavailable, LockTaken
+from interlock.errors import InvalidOption, LeaseLost, LockServiceUnavailable, LockTaken, SyncCallInEventLoop
 from interlock.locks.health import HealthState
 from interlock.locks.memory import MemoryLocks
 from interlock.model.lease import Refusal
@@ -257,6 +261,46 @@ async def test_a_slot_that_could_not_be_given_back_is_given_back_later(locks, se
     await eventually(free, 15, "the slot to be free long before its lease ends")
 
 
+async def test_leases_too_short_for_a_new_connection_cost_no_other_its_renewal(open_locks):
+    class Far(MemoryLocks):
+        async def line(self):
+            await asyncio.sleep(0.1)
+            return await super().line()
+
+    locks = open_locks(Far())
+    long = await locks.atry_hold("long", ttl=timedelta(seconds=3), on_lost="mark")
+    asked = long.answered
+    for number in itertools.count():
+        if long.answered > asked:
+            break
+        long.ensure()
+        await locks.atry_hold(f"short-{number}", ttl=timedelta(milliseconds=200), on_lost="mark")
+        await asyncio.sleep(0.1)
+
+
+async def test_giving_back_much_after_an_outage_lets_no_renewal_wait(open_locks, service, monkeypatch):
+    release = service.release
+
+    async def slow(*slot):
+        freed = await release(*slot)
+        await asyncio.sleep(0.2)
+        return freed
+
+    monkeypatch.setattr(service, "release", slow)
+    locks = open_locks(service)
+    leases = [await locks.atry_hold(f"{number}") for number in range(12)]
+    kept = await locks.atry_hold("kept", ttl=timedelta(seconds=1.5), on_lost="mark")
+    service.down = True
+    assert not any([await lease.arelease() for lease in leases])
+    service.down = False
+
+    async def given_back():
+        return len(await service.holders()) <= 1
+
+    await eventually(given_back, 60, "the slots to be given back")
+    kept.ensure()
+
+
 async def test_a_slot_that_was_granted_to_a_caller_who_had_gone_does_not_stay_taken(open_locks):
     class LostAnswer(MemoryLocks):
         async def acquire(self, request):
@@ -402,3 +446,235 @@ async def test_a_refusal_does_not_start_a_keeper(open_locks):
     locks = open_locks(Full())
     assert await locks.atry_hold("x") is None
     assert locks._keeper._thread is None
+
+
+async def test_of_two_who_enter_one_hold_at_once_one_is_refused_and_no_slot_is_left_behind(locks, service):
+    hold = locks.hold("x", slots=2)
+
+    async def use() -> None:
+        async with hold:
+            await asyncio.sleep(0.05)
+
+    outcomes = await asyncio.gather(use(), use(), return_exceptions=True)
+    assert sorted(type(outcome) for outcome in outcomes if outcome) == [InvalidOption]
+    assert await service.holders() == []
+
+
+async def test_a_hold_that_could_not_be_entered_may_be_entered_later(locks):
+    hold = locks.hold("x")
+    async with locks.hold("x"):
+        with pytest.raises(LockTaken):
+            await hold.__aenter__()
+    async with hold as lease:
+        lease.ensure()
+
+
+async def test_a_lease_that_was_given_back_protects_no_second_body(locks):
+    lease = await locks.atry_hold("x")
+    async with lease:
+        pass
+    with pytest.raises(LeaseLost):
+        async with lease:
+            pytest.fail("nothing is held")
+
+
+@pytest.mark.parametrize("wrong", [timedelta(0), timedelta(seconds=-1), timedelta(days=8), 5])
+async def test_a_lease_is_not_extended_by_what_is_no_ttl(locks, wrong):
+    async with locks.hold("x") as lease:
+        with pytest.raises(InvalidOption, match="ttl"):
+            await lease.aextend(wrong)
+        lease.ensure()
+
+
+async def test_an_extended_lease_is_still_told_when_it_is_held_longer_than_expected(locks):
+    async with locks.hold("x", ttl=TTL, warn_after=timedelta(seconds=0.2)) as lease:
+        await lease.aextend(timedelta(minutes=1))
+        await eventually(lambda: seen(locks, SlotHeldLong), 60, "the warning")
+
+
+async def test_a_slow_grant_is_renewed_before_it_runs_out(open_locks):
+    class Slow(MemoryLocks):
+        async def acquire(self, request):
+            answer = await super().acquire(request)
+            await asyncio.sleep(TTL.total_seconds() * 0.8)
+            return answer
+
+    async with open_locks(Slow()).hold("x", ttl=TTL) as lease:
+        await eventually(lambda: lease.remaining() > TTL * 0.5, 60, "a renewal")
+
+
+class TwoAtOnce(MemoryLocks):
+    """Answers the keeper late, and carries its question out after those that were asked meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.answered, self.go = threading.Event(), threading.Event(), threading.Event()
+
+    async def line(self):
+        return KeepersLine(self)
+
+
+class KeepersLine:
+    def __init__(self, service: TwoAtOnce) -> None:
+        self._service = service
+
+    async def extend(self, held):
+        self._service.asked.set()
+        await asyncio.to_thread(self._service.go.wait)
+        answers = await self._service.extend(held)
+        self._service.answered.set()
+        return answers
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def a_renewal_overtaken_by_a_longer_extension(locks, service):
+    lease = await locks.atry_hold("x", ttl=timedelta(seconds=6))
+    assert await asyncio.to_thread(service.asked.wait, 60)
+    await lease.aextend(timedelta(hours=1))
+    service.go.set()
+    assert await asyncio.to_thread(service.answered.wait, 60)
+    [holder] = await service.holders()
+    return lease, holder
+
+
+async def test_a_renewal_that_was_overtaken_does_not_shorten_a_longer_lease(open_locks):
+    service = TwoAtOnce()
+    lease, holder = await a_renewal_overtaken_by_a_longer_extension(open_locks(service), service)
+    assert lease.remaining() <= holder.expires_in
+    await lease.arelease()
+
+
+async def test_control_a_service_that_shortens_leaves_a_holder_who_believes_too_much(open_locks):
+    class Shortens(TwoAtOnce):
+        async def extend(self, held):
+            for each in held:
+                self._names[each.name][each.slot].until = self._clock() + 0.001
+            return await super().extend(held)
+
+    service = Shortens()
+    lease, holder = await a_renewal_overtaken_by_a_longer_extension(open_locks(service), service)
+    assert lease.remaining() > holder.expires_in
+    await lease.arelease()
+
+
+async def test_a_renewal_does_not_wait_for_a_release_that_hangs(open_locks):
+    class Hangs(MemoryLocks):
+        async def release(self, name, token, at_least):
+            if name == "stuck":
+                await asyncio.sleep(3600)
+            return await super().release(name, token, at_least)
+
+    locks = open_locks(Hangs())
+    async with locks.hold("x", ttl=TTL) as lease:
+        for _ in range(20):
+            locks._keeper.release_later("stuck", uuid4(), timedelta(0), timedelta(hours=1))
+        await asyncio.sleep(3 * TTL.total_seconds())
+        lease.ensure()
+    assert seen(locks, SlotLost) == []
+
+
+async def test_a_short_lease_does_not_wait_for_the_renewal_of_a_long_one_that_hangs(open_locks):
+    class Hangs(MemoryLocks):
+        async def extend(self, held):
+            if any(each.name == "long" for each in held):
+                await asyncio.sleep(3600)
+            return await super().extend(held)
+
+    locks = open_locks(Hangs())
+    async with locks.hold("long", ttl=timedelta(hours=1)), locks.hold("x", ttl=TTL) as lease:
+        locks._keeper._kept[next(iter(locks._keeper._kept))].due = 0.0
+        locks._keeper._loop.wake()
+        await asyncio.sleep(3 * TTL.total_seconds())
+        lease.ensure()
+
+
+async def test_a_question_that_is_carried_out_after_its_caller_gave_up_does_not_keep_the_slot(open_locks):
+    class Late(MemoryLocks):
+        def __init__(self) -> None:
+            super().__init__()
+            self.late = []
+
+        async def acquire(self, request):
+            self.late.append(request)
+            await asyncio.sleep(3600)
+
+    service = Late()
+    locks = open_locks(service)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await locks.atry_hold("x", ttl=timedelta(minutes=1))
+    await asyncio.sleep(0.3)  # the first tries to give it back find nothing
+    await MemoryLocks.acquire(service, service.late[0])
+
+    async def free():
+        return not await service.holders()
+
+    await eventually(free, 15, "the slot to be free long before its lease ends")
+
+
+async def test_what_could_not_be_given_back_is_given_back_when_the_locks_are_closed(locks, service):
+    lease = await locks.atry_hold("x", ttl=timedelta(minutes=1))
+    service.down = True
+    assert not await lease.arelease()
+    await eventually(lambda: service.releases >= 2, 60, "a try that fails")
+    service.down = False
+    await locks.aclose()
+    assert await service.holders() == []
+
+
+def test_a_child_is_not_stopped_by_what_its_parent_was_in_the_middle_of(service):
+    from interlock.locks.locks import Locks
+    from interlock.runtime.portal import portal
+
+    async def open_backend():
+        return service
+
+    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    with locks._keeper._guard:  # as when another thread of the parent takes a lease just then
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            lease = locks.try_hold("x")
+            os._exit(0 if lease is not None and lease.release() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    portal.call(locks.aclose)
+    portal.close()
+
+
+async def test_those_who_come_first_and_at_once_open_one_service():
+    from interlock.locks.locks import Locks
+
+    async def open_backend():
+        await asyncio.sleep(0.01)
+        return MemoryLocks()
+
+    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    first, second = await asyncio.gather(locks.atry_hold("x"), locks.atry_hold("x"))
+    assert (first is None) != (second is None)
+    assert await locks.abackend() is await locks.abackend()
+    await (first or second).arelease()
+    await locks.aclose()
+
+
+@pytest.mark.parametrize(
+    ("call", "twin"),
+    [
+        (lambda locks: locks.hold("x").__enter__(), r"async twin: async with$"),
+        (lambda locks: locks.try_hold("x"), r"await atry_hold\(…\)"),
+        (lambda locks: locks.holders(), r"await aholders\(…\)"),
+    ],
+)
+async def test_a_blocking_form_inside_an_event_loop_names_the_one_to_use(locks, call, twin):
+    with pytest.raises(SyncCallInEventLoop, match=twin):
+        call(locks)
+
+
+async def test_a_lease_is_not_entered_where_it_could_not_be_given_back(locks, service):
+    lease = await locks.atry_hold("x")
+    with pytest.raises(SyncCallInEventLoop, match="async with"):
+        lease.__enter__()
+    async with lease:
+        pass
+    assert await service.holders() == []

@@ -37,7 +37,11 @@ if holders >= bound then return peers end
 local slot
 for step = 0, wanted - 1 do
     local candidate = (start + step) % wanted
-    if candidate < bound and not taken[candidate] then slot = candidate break end
+    -- The key itself is asked, too: a server that is short of memory may have dropped the list and kept the slot.
+    if candidate < bound and not taken[candidate] and redis.call('EXISTS', slot_key .. candidate) == 0 then
+        slot = candidate
+        break
+    end
 end
 if not slot then return peers end
 
@@ -45,9 +49,9 @@ if not slot then return peers end
 -- that was set back.
 local time = redis.call('TIME')
 fence = string.format('%.0f', math.max(fence + 1, tonumber(time[1]) * 1000000 + tonumber(time[2])))
-local month = 2592000
+local month = 2592000 -- more than any ttl; whoever extends a lease begins it anew
 redis.call('HSET', open_key, slot, owner, 'fence', fence)
-redis.call('EXPIRE', open_key, math.ceil(ttl / 1000) + month)
+redis.call('EXPIRE', open_key, month)
 redis.call('HSET', slot_key .. slot, 'token', token, 'owner', owner, 'server', server, 'slots', wanted,
     'fence', fence, 'ttl', ttl, 'acquired', time[1] .. '.' .. string.format('%06d', time[2]))
 redis.call('PEXPIRE', slot_key .. slot, ttl)

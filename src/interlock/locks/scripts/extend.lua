@@ -1,4 +1,11 @@
--- KEYS: the slot. ARGV: token, ttl in ms. An absent key is a lost lease: extending never takes a slot.
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 0 end
+-- KEYS: the slot, '{name}:open'. ARGV: token, ttl in ms, the slot's number. An absent key is a lost lease: extending never
+-- takes a slot. Nor does it shorten a lease: of two who extend at once, the one with the longer ttl may be answered first.
+local found = redis.call('HMGET', KEYS[1], 'token', 'owner')
+if found[1] ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'ttl', ARGV[2])
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], math.max(tonumber(ARGV[2]), redis.call('PTTL', KEYS[1])))
+-- The list of slots has to outlive whoever holds one, however long that is.
+local month = 2592000
+redis.call('HSET', KEYS[2], ARGV[3], found[2])
+redis.call('EXPIRE', KEYS[2], month)
+return 1

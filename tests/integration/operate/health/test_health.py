@@ -68,6 +68,16 @@ async def test_a_missing_role_and_work_that_waits_for_long_degrade_it(migrated, 
         assert (await client.ahealth()).state == "unhealthy"
 
 
+async def test_runners_do_the_work_where_somebody_submits_it(migrated, conn):
+    async with Interlock(migrated) as client, serving(migrated).running(["dispatch", "manifests"]):
+        assert states(await client.ahealth())["worker"] == "degraded"
+        there = serving(migrated, server_name="two", runner_secret="a secret of some length")
+        async with there.running(runner="127.0.0.1:0"):
+            assert (await client.ahealth()).state == "healthy"
+            await conn.execute("UPDATE interlock.server SET state = 'lost' WHERE name = 'one'")
+            assert states(await client.ahealth())["worker"] == "degraded"
+
+
 def test_the_command_says_it_by_its_exit_code(interlock, migrated, database, fleet):
     none = interlock("health", "--dsn", migrated, "--json")
     assert (none.returncode, json.loads(none.stdout)["state"]) == (1, "unhealthy"), none.stderr

@@ -3,4 +3,3 @@ select name, slot, holder, server_id, slots, fence, ttl, acquired_at, statement_
 from /*schema*/lock_slot
 where namespace = :namespace and (name = :name or :name::text is null) and expires_at > statement_timestamp()
 order by name, slot
-limit :limit
