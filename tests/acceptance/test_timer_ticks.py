@@ -97,7 +97,7 @@ async def test_control_without_a_limit_each_server_runs_in_every_tick(fleet, mig
         await eventually(lambda server=server, enough=enough: len(server.heard("started")) >= enough, what="its runs")
     passed = (time.monotonic() - began) / interval
     total = sum(len(server.heard("started")) for server in servers) - sum(runs)
-    assert total > passed + 1, "more runs than ticks"
+    assert total > 2 * passed, "about as many runs in each tick as there are servers"
 
 
 async def test_the_timer_of_a_killed_server_runs_elsewhere_within_the_ttl(fleet, migrated):

@@ -156,8 +156,13 @@ class TimerComponent:
         ordered = sorted(runners, key=lambda runner: runner.timer.name)
         totals = [runner.counts.taken(lock_down=runner.lock_down) for runner in ordered]
         if totals:
-            async with self._database.connection() as conn:
-                await self._rows.add_totals(conn, self._server, totals)
+            try:
+                async with self._database.connection() as conn:
+                    await self._rows.add_totals(conn, self._server, totals)
+            except BaseException:
+                for runner, each in zip(ordered, totals, strict=True):
+                    runner.counts.put_back(each)
+                raise
         return totals
 
     def _declaration(self, timer: Timer) -> TimerDeclaration:

@@ -55,3 +55,11 @@ class Counts:
         self._last_run = None
         self._skips = Counter()
         return totals
+
+    def put_back(self, totals: TimerTotals) -> None:
+        """They could not be written down."""
+        self._runs += totals.runs
+        self._failures += totals.failures
+        self._skips.update(totals.skips)
+        if self._last_run is None and totals.last_run_ago is not None:
+            self._last_run = time.monotonic() - totals.last_run_ago.total_seconds()

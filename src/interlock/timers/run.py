@@ -8,15 +8,15 @@ slot until it returns, because a slot given back too early would let two of them
 from __future__ import annotations
 
 import asyncio
+import inspect
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.observe.events.timer import TimerOverran, TimerRetried
+from interlock.runtime.in_thread import in_own_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from interlock.observe.bus import Emit
     from interlock.timers.timer import Timer
 
@@ -30,69 +30,78 @@ class Overrun(Exception):
 class ThreadLeftBehind(asyncio.CancelledError):
     """The run was cancelled while its thread goes on: its slot must not be given back yet."""
 
+    def __init__(self, *args: object, thread: asyncio.Future[Any]) -> None:
+        super().__init__(*args)
+        self.thread = thread
+
 
 async def run_body(timer: Timer, emit: Emit) -> None:
     """Until the body has succeeded, failed for good or used up its time."""
-    if timer.is_async and timer.overrun == "cancel":
-        await _within_limit(timer, emit)
-    else:
-        await _watched(timer, emit)
-
-
-async def _within_limit(timer: Timer, emit: Emit) -> None:
     try:
-        async with asyncio.timeout(timer.max_run_time.total_seconds()) as limit:
-            await _tries(timer, emit, lambda: False)
+        async with asyncio.timeout(None) as limit:
+            await _Run(timer, emit, limit).until_done()
     except TimeoutError as error:
         if not limit.expired():
             raise
-        emit(TimerOverran(timer=timer.name, max_run_time=timer.max_run_time, cancelled=True))
         raise Overrun from error
 
 
-async def _watched(timer: Timer, emit: Emit) -> None:
-    """Too long a run is told, and not tried again, but left to end by itself."""
-    overran = False
+class _Run:
+    def __init__(self, timer: Timer, emit: Emit, limit: asyncio.Timeout) -> None:
+        self._timer, self._emit, self._limit = timer, emit, limit
+        self._in_thread = self._overran = False
 
-    def tell() -> None:
-        nonlocal overran
-        overran = True
-        emit(TimerOverran(timer=timer.name, max_run_time=timer.max_run_time, cancelled=False))
-
-    handle = asyncio.get_running_loop().call_later(timer.max_run_time.total_seconds(), tell)
-    try:
-        await _tries(timer, emit, lambda: overran)
-    finally:
-        handle.cancel()
-
-
-async def _tries(timer: Timer, emit: Emit, too_late: Callable[[], bool]) -> None:
-    pause = FIRST_RETRY
-    while True:
+    async def until_done(self) -> None:
+        handle = asyncio.get_running_loop().call_later(self._timer.max_run_time.total_seconds(), self._take_too_long)
         try:
-            await _call(timer)
-        except Exception as error:
-            if not timer.retry_on_error or too_late():
-                raise
-            emit(TimerRetried(timer=timer.name, error=error, retry_in=timedelta(seconds=pause)))
-        else:
+            await self._tries()
+        finally:
+            handle.cancel()
+
+    def _take_too_long(self) -> None:
+        self._overran = True
+        cancelled = self._timer.overrun == "cancel" and not self._in_thread
+        self._emit(TimerOverran(timer=self._timer.name, max_run_time=self._timer.max_run_time, cancelled=cancelled))
+        if cancelled:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def _tries(self) -> None:
+        pause = FIRST_RETRY
+        while True:
+            try:
+                await self._try()
+            except Exception as error:
+                if not self._timer.retry_on_error or self._overran:
+                    raise
+                self._emit(TimerRetried(timer=self._timer.name, error=error, retry_in=timedelta(seconds=pause)))
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_RETRY)
+
+    async def _try(self) -> None:
+        if self._timer.is_async:
+            await self._timer.body()
             return
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_RETRY)
+        output = await self._in_a_thread()
+        # A lambda or a plain wrapper around an async function hands back its coroutine.
+        if inspect.isawaitable(output):
+            if self._overran and self._timer.overrun == "cancel":
+                self._limit.reschedule(asyncio.get_running_loop().time())
+            await output
 
-
-async def _call(timer: Timer) -> None:
-    if timer.is_async:
-        await timer.body()
-        return
-    thread: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(timer.body))
-    try:
-        await asyncio.shield(thread)
-    except asyncio.CancelledError as cancelled:
-        if not thread.done():
-            thread.add_done_callback(_forget)
-            raise ThreadLeftBehind(*cancelled.args) from cancelled
-        raise
+    async def _in_a_thread(self) -> Any:
+        thread = in_own_thread(self._timer.body, f"interlock timer {self._timer.name}")
+        self._in_thread = True
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError as cancelled:
+            if not thread.done():
+                thread.add_done_callback(_forget)
+                raise ThreadLeftBehind(*cancelled.args, thread=thread) from cancelled
+            raise
+        finally:
+            self._in_thread = False
 
 
 def _forget(thread: asyncio.Future[Any]) -> None:

@@ -11,7 +11,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlock.errors import LeaseLost, LockServiceUnavailable
 from interlock.failpoints import reach
@@ -69,12 +69,14 @@ class TimerRunner:
         self._next: datetime | None = None
         self._began = False
         self._running: set[asyncio.Task[None]] = set()
+        self._left_behind: set[asyncio.Future[Any]] = set()
         self._refused_at = float("-inf")
         self._saturated = self._down = False
 
     @property
     def running(self) -> int:
-        return len(self._running)
+        """Bodies, those in threads that nobody waits for any more among them."""
+        return len(self._running) + len(self._left_behind)
 
     @property
     def lock_down(self) -> bool:
@@ -120,7 +122,7 @@ class TimerRunner:
             return Skip.EXCLUDED_WINDOW
         if self.running >= self.timer.max_concurrency:
             return Skip.LOCAL_CAP
-        if self._distributed and self._refused_just_now():
+        if self._distributed and self._refused_just_now(planned):
             return Skip.SLOTS_HELD
         try:
             reason = await (self._with_slot(planned) if self._distributed else self._with_tick(planned, None))
@@ -171,6 +173,7 @@ class TimerRunner:
         try:
             await reach("timers.before_tick")
             taken = self.timer.runs_per_tick is None or await self._around.take_tick(self.timer, planned)
+            await reach("timers.after_tick")
         except BaseException:
             await self._give_back(lease)
             raise
@@ -194,11 +197,12 @@ class TimerRunner:
         self._start(None)
         return None
 
-    def _refused_just_now(self) -> bool:
+    def _refused_just_now(self, planned: datetime) -> bool:
         """Timers that fire often do not ask again at once. It only ever remembers a refusal: it takes no slot."""
-        schedule = self.timer.schedule
-        often = isinstance(schedule, Every) and schedule.interval < CACHED_BELOW
-        return often and time.monotonic() - self._refused_at < NEGATIVE_CACHE
+        if time.monotonic() - self._refused_at >= NEGATIVE_CACHE:
+            return False
+        following = self._fires.after(planned)
+        return following is not None and following - planned < CACHED_BELOW
 
     def _start(self, lease: Lease | None) -> None:
         self.counts.ran()
@@ -224,16 +228,19 @@ class TimerRunner:
             return "overran", None
         except LeaseLost as error:
             return "lost", error
-        except asyncio.CancelledError:
-            return "cancelled", None
-        except Exception as error:  # noqa: BLE001  whatever the body raises is its outcome
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            return ("cancelled", None) if task is not None and task.cancelling() else ("failed", error)
+        except BaseException as error:  # noqa: BLE001  SystemExit ends the run, not the server
             return "failed", error
         return "succeeded", None
 
     async def _body(self, lease: Lease | None) -> None:
         try:
             await run_body(self.timer, self._emit)
-        except ThreadLeftBehind:
+        except ThreadLeftBehind as left:
+            self._left_behind.add(left.thread)
+            left.thread.add_done_callback(self._left_behind.discard)
             if lease is not None:
                 lease.abandon()
             raise

@@ -12,7 +12,7 @@ from interlock.errors import InvalidOption
 from interlock.locks.options import checked_slots
 from interlock.model.exclusion import Exclusion
 from interlock.model.plan import refuse_never
-from interlock.model.schedule import Cron, Every, time_zone
+from interlock.model.schedule import Cron, Every, in_zone, time_zone
 from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class Timer:
             if self.local_cap is None:
                 _wrong("local_cap", None, "how many may run on each server while the lock service is down")
             _check_count("local_cap", self.local_cap)
+            if (self.local_cap or 0) > self.max_concurrency:
+                _wrong("local_cap", self.local_cap, f"at most max_concurrency, {self.max_concurrency}")
         elif self.local_cap is not None:
             _wrong("local_cap", self.local_cap, "None, because only when_lock_down='local' reads it")
 
@@ -115,7 +117,7 @@ def declared_timer(
     return Timer(
         name=own if name is None else checked_name("name", name),
         body=body,
-        schedule=schedule,
+        schedule=in_zone(schedule, tz),
         exclude=tuple(exclude),
         tz=time_zone(schedule, tz),
         **options,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from interlock import Interlock, cron, every, exclude
+from interlock.store.timer import Timers
 from interlock.testing import stepper
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -66,3 +67,20 @@ async def test_a_tick_of_the_fleet_is_taken_at_the_time_of_the_test(app, migrate
         second.advance(timedelta(minutes=1))
         await second.tick("timers")
     assert (app.ran, other.ran) == (["once"], ["once"])
+
+
+async def test_totals_that_could_not_be_written_are_written_with_the_next(app, monkeypatch):
+    async def no_answer(*_) -> None:
+        raise OSError("the database is away")
+
+    record(app, "poll", every(minutes=1), spread_start=False)
+    async with stepper(app, start=NOON) as step:
+        with monkeypatch.context() as away:
+            away.setattr(Timers, "add_totals", no_answer)
+            with pytest.raises(OSError, match="away"):
+                await step.tick("timers")
+        step.advance(timedelta(minutes=1))
+        await step.tick("timers")
+        [row] = await app.timers.alist()
+    assert (row.runs, len(app.ran)) == (2, 2)
+    assert row.last_run_at is not None

@@ -364,6 +364,7 @@ def test_exclusions_that_leave_a_timer_no_time_are_refused():
     [
         {"schedule": "10s"}, {"max_concurrency": 0}, {"runs_per_tick": 0}, {"max_run_time": timedelta(0)},
         {"max_run_time": 5}, {"when_lock_down": "hope"}, {"when_lock_down": "local"}, {"local_cap": 1},
+        {"when_lock_down": "local", "local_cap": 2},
         {"distributed": "yes"}, {"retry_on_error": 1}, {"spread_start": None}, {"max_concurrency": 10_001},
         {"overrun": "kill"}, {"body": lambda x: x}, {"name": "x" * 200}, {"body": 5}, {"exclude": ["22:00"]},
     ],
@@ -398,3 +399,92 @@ def test_a_timer_is_named_by_its_module_and_function():
     timer = declared_timer(nothing, every(seconds=1), name=None, exclude=(), tz=None)
     assert timer.name == f"{__name__}.nothing"
     assert timer.lock_name == f"timer:{__name__}.nothing"
+
+
+@pytest.mark.parametrize(("own", "expected"), [(None, "Asia/Tokyo"), ("UTC", "UTC")])
+def test_a_cron_that_names_no_zone_is_read_in_that_of_its_timer(own, expected):
+    timer = declared_timer(nothing, cron("0 9 * * *", tz=own), name=None, tz="Asia/Tokyo")
+    assert (timer.schedule.tz, timer.tz) == (expected, "Asia/Tokyo")
+
+
+async def test_a_lambda_around_an_async_function_is_awaited(world, gate):
+    runner = await world.runner(lambda: gate())  # noqa: PLW0108  hands back a coroutine
+    await world.fire(runner)
+    await eventually(lambda: gate.entered, 60, "the body")
+    assert len(await world.service.holders()) == 1
+    gate.open()
+    assert await ended(world) == ["succeeded"]
+
+
+async def test_what_a_lambda_hands_back_is_cancelled_when_it_takes_too_long(world, gate):
+    late = timedelta(milliseconds=200)
+    runner = await world.runner(lambda: gate(), max_run_time=late)  # noqa: PLW0108  hands back a coroutine
+    await world.fire(runner)
+    assert await ended(world) == ["overran"]
+    assert world.said(TimerOverran)[0].cancelled
+
+
+def leave() -> None:
+    raise SystemExit(3)
+
+
+def stop_iteration() -> None:
+    next(iter(()))
+
+
+async def leave_in_async() -> None:
+    raise SystemExit(3)
+
+
+async def cancelled_by_itself() -> None:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("body", [leave, stop_iteration, leave_in_async, cancelled_by_itself])
+async def test_whatever_a_body_raises_is_its_failure_and_ends_nothing_else(world, body):
+    runner = await world.runner(body)
+    await world.fire(runner)
+    assert await ended(world) == ["failed"]
+    assert runner.counts.taken().failures == 1
+    assert await world.service.holders() == []
+    assert await world.fire(runner) is None
+    await ended(world, 2)
+
+
+async def test_many_plain_functions_run_at_once(world):
+    many = 50  # more than the standard executor has threads
+    together = threading.Barrier(many)
+    runner = await world.runner(lambda: together.wait(60) and None, max_concurrency=many)
+    for _ in range(many):
+        assert await world.fire(runner) is None
+    assert await ended(world, many) == ["succeeded"] * many
+
+
+async def test_a_thread_whose_slot_was_lost_still_counts_on_its_server(world):
+    go, entered = threading.Event(), threading.Event()
+
+    def body():
+        entered.set()
+        go.wait()
+
+    runner = await world.runner(body)
+    runner._around.locks.ttl = timedelta(milliseconds=200)
+    await world.fire(runner)
+    await asyncio.to_thread(entered.wait)
+    await world.service.force_release("timer:t", 0)
+    assert await ended(world) == ["lost"]
+    assert await world.fire(runner) is Skip.LOCAL_CAP
+    go.set()
+    await eventually(lambda: not runner.running, 60, "the end of the thread")
+    assert await world.fire(runner) is None
+    await ended(world, 2)
+
+
+@pytest.mark.parametrize(("expression", "asked"), [("*/5 * * * * *", 2), ("*/20 * * * * *", 3)])
+async def test_a_cron_of_seconds_remembers_a_refusal_like_an_interval(world, expression, asked):
+    runner = await world.runner(nothing, schedule=cron(expression))
+    lease = await runner._around.locks.atry_hold("timer:t")
+    for _ in range(2):
+        assert await world.fire(runner) is Skip.SLOTS_HELD
+    assert world.service.asked == asked
+    await lease.arelease()

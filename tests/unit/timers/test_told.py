@@ -41,7 +41,7 @@ LINES = [
     (
         TimerSaturated(timer="poll", max_concurrency=3),
         logging.WARNING,
-        "timer poll is skipped because 3 of it run already",
+        "timer poll is skipped because as many of it run as may: 3",
     ),
     (TimerSkipped(timer="poll", reason="slots_held"), logging.DEBUG, "timer poll skipped: slots_held"),
     (BreakerChanged(state="open"), logging.INFO, "the breaker before the lock service is open"),

@@ -27,6 +27,7 @@ class TimerStarted(TimerEvent):
 class TimerEnded(TimerEvent):
     """The outcome is `succeeded`, `failed`, `overran`, `lost` (its slot) or `cancelled` (by a shutdown)."""
 
+    raised_by_users: ClassVar[bool] = True
     outcome: str
     took: timedelta
     error: BaseException | None = None
@@ -39,6 +40,7 @@ class TimerEnded(TimerEvent):
 
 
 class TimerRetried(TimerEvent):
+    raised_by_users: ClassVar[bool] = True
     level: ClassVar[int] = logging.WARNING
     text: ClassVar[str] = "timer {timer} failed and is tried again in {retry_in}, in the same slot: {error}"
     error: BaseException
@@ -55,7 +57,7 @@ class TimerSaturated(TimerEvent):
     """Said once, until the timer gets a slot again."""
 
     level: ClassVar[int] = logging.WARNING
-    text: ClassVar[str] = "timer {timer} is skipped because {max_concurrency} of it run already"
+    text: ClassVar[str] = "timer {timer} is skipped because as many of it run as may: {max_concurrency}"
     max_concurrency: int
 
 
