@@ -53,8 +53,9 @@ class Breakers:
                 del self._changes[topic]
 
     def forget(self, topic: str) -> None:
-        """The topic was claimed again, so somebody found that it may be tried."""
-        self._failures.pop(topic, None)
+        """A topic that was left alone was claimed like any other, so somebody found that it may be tried again."""
+        if self.refuses(topic) and topic not in self._changes:
+            del self._failures[topic]
 
     def _failed(self, topic: str, *, probe: bool) -> None:
         count = self._failures[topic] = self._failures.get(topic, 0) + 1

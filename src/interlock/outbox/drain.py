@@ -91,6 +91,8 @@ class Drain:
         claimed = await self._claim()
         await self._quiet()
         claimed += await self._deliver_suspect()
+        for emission in self._emissions.values():
+            emission.rest()
         return Drained(claimed=claimed, settled=self._counts)
 
     async def tick(self) -> timedelta:
@@ -135,8 +137,7 @@ class Drain:
         await self._settler.close()
         await self._store.close()
         for emission in self._emissions.values():
-            if (close := getattr(emission.emitter.function, "aclose", None)) is not None:
-                await close()
+            await emission.close()
 
     async def _claim(self, *, isolated: bool = False) -> int:
         if self._lanes is None:

@@ -16,6 +16,7 @@ from interlock.locks.deadline import clock
 from interlock.model.message import Settling
 from interlock.outbox.call import call_batch, call_one
 from interlock.outbox.outcome import INTERRUPTED, settlement_of
+from interlock.runtime.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -44,6 +45,7 @@ class Emission:
     ) -> None:
         self.emitter = emitter
         self._settle, self._give_back, self._renew, self._refuses = settle, give_back, renew, refuses
+        self._threads = self._new_threads()
         self._chains: deque[Chain] = deque()
         self._waiting = 0
         self._runners: set[asyncio.Task[None]] = set()
@@ -79,6 +81,21 @@ class Emission:
             runner.cancel()
         await self.idle()
 
+    def rest(self) -> None:
+        """End the threads that wait for work; the next delivery starts others."""
+        self._threads.close()
+        self._threads = self._new_threads()
+
+    async def close(self) -> None:
+        """Let go of all that is kept between deliveries."""
+        self._threads.close()
+        if (close := getattr(self.emitter.function, "aclose", None)) is not None:
+            await close()
+
+    def _new_threads(self) -> Threads:
+        """As many again as deliver at once, for those whose function overran its time and goes on."""
+        return Threads(2 * self.emitter.concurrency, name="interlock-emit")
+
     async def _run(self) -> None:
         while self._chains:
             if self._stopped:
@@ -113,7 +130,7 @@ class Emission:
     async def _emit(self, held: Held) -> Settlement:
         held.started = clock()
         try:
-            answer = await call_one(self.emitter, held.claimed)
+            answer = await call_one(self.emitter, held.claimed, self._threads)
             await failpoints.reach("outbox.after_emit")
         except asyncio.CancelledError:
             self._end(held, settlement_of(held, self.emitter, INTERRUPTED))
@@ -141,7 +158,7 @@ class Emission:
         for held in batch:
             held.started = now
         try:
-            answers = await call_batch(self.emitter, [held.claimed for held in batch])
+            answers = await call_batch(self.emitter, [held.claimed for held in batch], self._threads)
             await failpoints.reach("outbox.after_emit")
         except asyncio.CancelledError:
             self._end_batch(batch, [settlement_of(held, self.emitter, INTERRUPTED) for held in batch])

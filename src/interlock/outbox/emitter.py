@@ -115,8 +115,17 @@ class Emitters:
 
     def resolved(self, settings: OutboxSettings) -> list[Emitter]:
         """Each with what the settings say where it says nothing."""
-        patterns = sorted(self._declared, key=lambda each: ("*" in each, -len(each), each))
-        return [_resolved(pattern, *self._declared[pattern], settings) for pattern in patterns]
+        return [_resolved(pattern, *self._declared[pattern], settings) for pattern in self._by_precision()]
+
+    def hold_behind_dead(self, topic: str) -> bool:
+        """Whether a message of this topic waits behind a dead one of its key; the default where nobody here says."""
+        for pattern in self._by_precision():
+            if re.match(expression_of(pattern), topic, re.DOTALL):
+                return self._declared[pattern][1].on_dead == "hold"
+        return True
+
+    def _by_precision(self) -> list[str]:
+        return sorted(self._declared, key=lambda each: ("*" in each, -len(each), each))
 
 
 def expression_of(pattern: str) -> str:

@@ -80,7 +80,7 @@ class Message:
 
 
 class EmitContext:
-    """The terms of one delivery."""
+    """The terms of one delivery; `redelivery` is true from the second claim on."""
 
     __slots__ = ("attempt", "deadline", "idempotency_key", "redelivery")
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.locks.deadline import clock
+from interlock.model.failure import message_of, shortened, storable
 from interlock.model.message import MAX_ATTEMPTS, Dead, Delivered, Settlement, Settling
 from interlock.model.outcome import Retry, Snooze
 
@@ -35,7 +36,7 @@ def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
         case Snooze(after=after):
             return _settlement(held, Settling.SNOOZE, answer)._replace(delay=after)
         case Dead(code=code):
-            return _settlement(held, Settling.DEAD, answer)._replace(failure=_storable(code))
+            return _settlement(held, Settling.DEAD, answer)._replace(failure=storable(code))
         case Retry(after=after):
             return _failed(held, emitter, answer, after)
         case BaseException():
@@ -45,7 +46,7 @@ def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
 
 
 def _delivered(held: Held, record_id: str | None) -> Settlement:
-    record = None if record_id is None else _storable(str(record_id))[:LONGEST_RECORD]
+    record = None if record_id is None else storable(str(record_id))[:LONGEST_RECORD]
     return Settlement(held.claimed.id, held.token, Settling.DELIVERED, record)
 
 
@@ -64,18 +65,6 @@ def _settlement(held: Held, outcome: Settling, error: BaseException) -> Settleme
         held.token,
         outcome,
         error_type=type(error).__name__,
-        error_message=_message(error),
+        error_message=shortened(message_of(error), LONGEST_MESSAGE),
         took=timedelta(seconds=clock() - held.started),
     )
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return _storable(str(error))[:LONGEST_MESSAGE]
-    except Exception:  # noqa: BLE001  the text of an error is user code too
-        return "its text cannot be shown"
-
-
-def _storable(text: str) -> str:
-    """Without NUL, which PostgreSQL has no place for, and without lone surrogates, which UTF-8 has none for."""
-    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")

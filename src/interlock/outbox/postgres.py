@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
@@ -12,12 +13,13 @@ from interlock.store.outbox_review import OutboxReview
 from interlock.store.outbox_topic import OutboxTopics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Sequence
     from datetime import timedelta
     from uuid import UUID
 
     from interlock.model.message import ClaimRequest, Claims, Settlement
     from interlock.runtime.clock import Clock
+    from interlock.store.connection import Connection
     from interlock.store.database import Database
 
 
@@ -26,7 +28,7 @@ class PostgresMessages:
 
     def __init__(self, database: Database, *, clock: Clock, host: str | None = None) -> None:
         self._database, self._clock, self._host = database, clock, host
-        self._claiming, self._settling = Line(database, "outbox claim"), Line(database, "outbox settle")
+        self._claiming, self._settling = (Line(database, f"outbox {verb}", by_key=True) for verb in ("claim", "settle"))
         self._messages, self._topics = OutboxMessages(database.sql), OutboxTopics(database.sql)
         self._review = OutboxReview(database.sql)
 
@@ -49,11 +51,11 @@ class PostgresMessages:
         return [by_id.get(each.id, Answer.APPLIED) for each in settlements]
 
     async def release(self, held: Sequence[tuple[int, UUID]], delay: timedelta) -> set[int]:
-        async with self._database.connection() as conn:
+        async with self._by_key() as conn:
             return await self._messages.release(conn, held, delay=delay, now=self._clock.injected())
 
     async def renew(self, held: Sequence[tuple[int, UUID]], lease: timedelta) -> set[int]:
-        async with self._database.connection() as conn:
+        async with self._by_key() as conn:
             return await self._messages.renew(conn, held, lease=lease)
 
     async def next_due(self, patterns: Sequence[str]) -> timedelta | None:
@@ -71,6 +73,11 @@ class PostgresMessages:
     async def tags(self) -> list[Sequence[str]]:
         async with self._database.connection() as conn:
             return [worker["tags"] for worker in await self._review.workers(conn)]
+
+    @asynccontextmanager
+    async def _by_key(self) -> AsyncGenerator[Connection, None]:
+        async with self._database.connection() as conn, self._database.tick_on(conn, by_index=True):
+            yield conn
 
     async def close(self) -> None:
         await self._claiming.close()

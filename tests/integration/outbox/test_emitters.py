@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import hmac
 import json
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -30,7 +32,9 @@ class Server:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        self.answer = "HTTP/1.1 200 OK\r\nRecord-Id: r-9\r\nContent-Length: 0\r\n\r\n"
+        self.answer: str | bytes = "HTTP/1.1 200 OK\r\nRecord-Id: r-9\r\nContent-Length: 0\r\n\r\n"
+        self.connections = 0
+        self.keeps = False
         self._server: asyncio.Server | None = None
 
     async def start(self) -> str:
@@ -42,18 +46,24 @@ class Server:
         await self._server.wait_closed()
 
     async def _serve(self, reader, writer) -> None:
+        self.connections += 1
         try:
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            headers = dict(line.split(": ", 1) for line in head[1:] if line)
-            headers = {name.lower(): value for name, value in headers.items()}
-            body = await reader.readexactly(int(headers.get("content-length", 0)))
-            self.requests.append((head[0], headers, body))
-            writer.write(self.answer.encode())
-            await writer.drain()
+            await self._answer(reader, writer)
+            while self.keeps:
+                await self._answer(reader, writer)
         except asyncio.IncompleteReadError:
             pass
         finally:
             writer.close()
+
+    async def _answer(self, reader, writer) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        headers = {name.lower(): value for name, value in headers.items()}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self.requests.append((head[0], headers, body))
+        writer.write(self.answer if isinstance(self.answer, bytes) else self.answer.encode())
+        await writer.drain()
 
 
 @pytest.fixture
@@ -233,6 +243,57 @@ async def test_of_a_long_answer_only_the_beginning_is_read(server):
     outcome = await post(server)
     assert isinstance(outcome, Dead)
     assert 500 <= len(str(outcome)) < 600
+
+
+@pytest.mark.parametrize("body", ["", "taken"])
+async def test_deliveries_share_a_connection(server, body):
+    """Each would cost a handshake otherwise, and a port that stays taken for a while."""
+    server.keeps, server.answer = True, f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    webhook = Webhook(server.url, allow_private=True)
+    for _ in range(3):
+        await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    await webhook.aclose()
+    assert (len(server.requests), server.connections) == (3, 1)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(200, Delivered), (429, Throttled), (400, Dead)])
+async def test_what_a_receiver_said_counts_even_if_its_answer_never_ends(server, monkeypatch, status, outcome):
+    monkeypatch.setattr("interlock.outbox.emitters.webhook.LONGEST_READING", 0.05)
+    server.keeps, server.answer = True, f"HTTP/1.1 {status} X\r\nContent-Length: 100\r\n\r\nbecause"
+    async with asyncio.timeout(4):
+        assert isinstance(await post(server), outcome)
+
+
+async def test_reading_an_answer_leaves_time_to_say_that_it_came(server):
+    server.keeps, server.answer = True, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbecause"
+    webhook = Webhook(server.url, allow_private=True)
+    async with asyncio.timeout(0.8):
+        assert isinstance(await webhook(Message(CLAIMED), EmitContext(CLAIMED, 0.8)), Delivered)
+    await webhook.aclose()
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_an_answer_is_not_unpacked(server, status):
+    """A few bytes may hold gigabytes."""
+    packed = gzip.compress(b"x" * 20_000_000)
+    head = f"HTTP/1.1 {status} X\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    server.answer = head.encode() + packed
+    tracemalloc.start()
+    try:
+        outcome = await post(server)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert isinstance(outcome, Delivered) or "packed as gzip" in str(outcome)
+    assert server.requests[0][1]["accept-encoding"] == "identity"
+
+
+async def test_a_name_beyond_ascii_is_resolved_as_it_is_asked_for(monkeypatch):
+    """The resolver alone would look up another name (strasse.example) than the one in the request."""
+    asked = resolve_to(monkeypatch, ["10.0.0.1"])
+    outcome = await Webhook("https://stra\u00dfe.example/")(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    assert isinstance(outcome, Dead)
+    assert asked == ["xn--strae-oqa.example"]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nonsense", "http://"])

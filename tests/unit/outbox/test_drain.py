@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from datetime import timedelta
 
@@ -109,6 +110,39 @@ async def test_a_topic_that_keeps_failing_is_left_alone_and_its_messages_keep_th
     assert sorted(row.attempts for row in world.store.rows.values()) == [0] * 17 + [1] * 3
     assert "t" in world.store.breakers
     assert (await drain.step()).claimed == 0
+
+
+async def test_failures_in_a_row_open_the_breaker_however_few_are_claimed_at_a_time():
+    world = World()
+
+    @world.emitter()
+    async def send(message):
+        raise ValueError("down")
+
+    drain = world.drain()
+    for _ in range(3):
+        world.publish()
+        assert (await drain.step()).settled == {"retry": 1}
+    await drain._breakers.write()
+    assert "t" in world.store.breakers
+
+
+async def test_a_worker_tries_a_topic_again_that_another_found_to_be_well():
+    world, down = World(outbox_concurrency=1), [True]
+
+    @world.emitter()
+    async def send(message):
+        if down[0]:
+            raise ValueError("down")
+
+    world.publish(3)
+    drain = world.drain()
+    await drain.step()
+    await drain._breakers.write()
+    down[0] = False
+    await world.store.close_breaker("t")
+    world.publish()
+    assert (await drain.step()).settled == {"delivered": 1}
 
 
 async def test_a_successful_probe_closes_the_breaker():
@@ -236,3 +270,100 @@ async def test_a_breaker_that_cannot_be_written_is_written_later():
     world.store.open_breaker = whole
     await drain._breakers.write()
     assert "t" in world.store.breakers
+
+
+async def test_as_many_plain_functions_as_are_delivered_at_once_have_a_thread_each():
+    """Whoever waits for a thread runs out of time without a call: the standard executor has six on two cores."""
+    world, met = World(outbox_concurrency=12), threading.Barrier(12, timeout=60)
+    world.emitter()(lambda _: met.wait())
+    world.publish(12)
+    assert (await world.drain().step()).settled == {"delivered": 12}
+
+
+async def test_a_plain_function_that_hands_back_a_coroutine_is_awaited():
+    world, sent = World(), []
+
+    async def send(message):
+        await asyncio.sleep(0)
+        sent.append(message.payload)
+        raise ValueError("the receiver is unwell")
+
+    world.emitter()(lambda message: send(message))  # noqa: PLW0108  as a decorator that knows of no coroutines
+    world.publish()
+    assert (await world.drain().step()).settled == {"retry": 1}
+    assert sent == [0]
+
+
+async def test_what_a_plain_function_leaves_behind_does_not_stand_in_the_way_of_others():
+    world, go_on, calls = World(outbox_concurrency=1), threading.Event(), []
+
+    @world.emitter(timeout=timedelta(milliseconds=50))
+    def send(message):
+        calls.append(message.payload)
+        if message.payload == 0:
+            go_on.wait(60)
+
+    world.publish(2)
+    assert (await world.drain().step()).settled == {"retry": 1, "delivered": 1}
+    go_on.set()
+    assert calls == [0, 1]
+
+
+async def test_no_plain_function_is_called_after_its_time_ran_out():
+    """Two threads are left behind, so the third message finds none: it is tried again, and not sent unheard later."""
+    world, go_on, calls = World(outbox_concurrency=1), threading.Event(), []
+
+    @world.emitter(timeout=timedelta(milliseconds=50))
+    def send(message):
+        calls.append(message.payload)
+        go_on.wait(60)
+
+    world.publish(3)
+    drain = world.drain()
+    assert (await drain.step()).settled["retry"] == 3
+    go_on.set()
+    await drain.abandon()
+    assert calls == [0, 1]
+
+
+class Deadly(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+STRANGE = [asyncio.CancelledError("a task it waited for"), StopIteration("end"), SystemExit(1), Deadly()]
+
+
+@pytest.mark.parametrize("error", STRANGE, ids=repr)
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_strange_errors_are_failures_of_the_delivery_like_any_other(error, is_async):
+    world = World(outbox_concurrency=1)
+
+    def fail(_message):
+        raise error
+
+    async def fail_later(_message):
+        raise error
+
+    world.emitter(timeout=timedelta(seconds=20))(fail_later if is_async else fail)
+    world.publish(2)
+    async with asyncio.timeout(15):
+        assert (await world.drain().step()).settled == {"retry": 2}
+
+
+@pytest.mark.parametrize("batch", [None, 10])
+async def test_a_drain_goes_on_after_an_emitter_that_exits(batch):
+    world, calls = World(outbox_concurrency=1), []
+
+    @world.emitter(batch=batch)
+    async def send(_message):
+        calls.append(1)
+        if len(calls) == 1:
+            raise SystemExit(1)
+
+    drain = world.drain()
+    async with asyncio.timeout(15):
+        for expected in ("retry", "delivered"):
+            world.publish()
+            assert (await drain.step()).settled == {expected: 1}
+            assert drain.in_hand == 0

@@ -7,11 +7,10 @@ moment later cannot lead it astray. Redirects are not followed: they would lead 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import ipaddress
 import time
 import weakref
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from urllib.parse import quote
 from interlock.errors import InvalidOption
 from interlock.model.message import Dead, Delivered, Throttled
 from interlock.model.packages import require
+from interlock.model.signature import HEADER, signature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,9 +34,10 @@ TOO_MANY, UNAVAILABLE = 429, 503
 PASSING = {408, 425}
 DEFAULT_THROTTLE = timedelta(seconds=30)
 LONGEST_THROTTLE = timedelta(days=1)
-LONGEST_REASON = 500
+LONGEST_REASON, LONGEST_ANSWER = 500, 64 * 1024
+LONGEST_READING = 1.0  # seconds after the head of the answer
 READABLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
-OURS = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "interlock-signature"}
+OURS = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", HEADER.lower()}
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -71,7 +72,9 @@ class Webhook:
             self._url = httpx.URL(url)
         except (TypeError, httpx.InvalidURL) as error:
             raise InvalidOption(option="url", found=url, expected=f"an address ({error})") from error
-        if self._url.scheme not in ("http", "https") or not self._url.host:
+        # As it goes over the wire: the resolver would spell a name beyond ASCII in its own way.
+        self._host = self._url.raw_host.decode()
+        if self._url.scheme not in ("http", "https") or not self._host:
             raise InvalidOption(option="url", found=url, expected="an address that begins with https:// or http://")
         if not all(isinstance(each, str) for pair in (headers or {}).items() for each in pair):
             raise InvalidOption(option="headers", found=headers, expected="texts by text")
@@ -92,10 +95,10 @@ class Webhook:
             content=message.body(),
             headers=self._request_headers(message, context),
             timeout=max(context.remaining().total_seconds(), 0.001),
-            extensions={"sni_hostname": self._url.host},
+            extensions={"sni_hostname": self._host},
         )
         async with request as response:
-            return self._outcome(response, await _beginning(response))
+            return self._outcome(response, await _beginning(response, context.remaining().total_seconds() / 2))
 
     async def aclose(self) -> None:
         client = self._clients.pop(asyncio.get_running_loop(), None)
@@ -113,18 +116,18 @@ class Webhook:
 
     async def _resolve(self) -> str:
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(self._url.host, port)
+        found = await asyncio.get_running_loop().getaddrinfo(self._host, port)
         addresses = [str(each[4][0]) for each in found]
         if not self._allow_private:
             for address in addresses:
-                _refuse_private(self._url.host, address)
+                _refuse_private(self._host, address)
         return addresses[0]
 
     def _request_headers(self, message: Message, context: EmitContext) -> httpx.Headers:
         """Whoever publishes says what the receiver reads, and nothing about the request itself or who signed it."""
         import httpx  # noqa: PLC0415  see above
 
-        headers = httpx.Headers({"Content-Type": "application/json"})
+        headers = httpx.Headers({"Content-Type": "application/json", "Accept-Encoding": "identity"})
         headers.update({name: value for name, value in message.headers.items() if name.lower() not in OURS})
         headers.update(self._headers)
         headers["Host"] = self._url.netloc.decode()
@@ -134,7 +137,7 @@ class Webhook:
         if message.trace is not None:
             headers["traceparent"] = message.trace
         if self._secret is not None:
-            headers["Interlock-Signature"] = signature(self._secret, message.body(), int(time.time()))
+            headers[HEADER] = signature(self._secret, message.body(), int(time.time()))
         return headers
 
     def _outcome(self, response: httpx.Response, body: str) -> Outcome:
@@ -149,12 +152,6 @@ class Webhook:
         if status in PASSING or status >= SERVER_ERROR:
             raise WebhookFailed(reason)
         return Dead("redirect" if status < BAD_REQUEST else f"http_{status}", reason)
-
-
-def signature(secret: bytes, body: bytes, seconds: int) -> str:
-    """What a receiver computes too, to know that the request is ours and not old."""
-    digest = hmac.new(secret, f"{seconds}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={seconds},v1={digest}"
 
 
 def _refuse_private(host: str, address: str) -> None:
@@ -179,13 +176,24 @@ def _wrapped(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return address.ipv4_mapped or address.sixtofour
 
 
-async def _beginning(response: httpx.Response) -> str:
-    """So much of the answer as a reason needs: a receiver must not be able to fill this process."""
-    if response.is_success:
-        return ""
-    async for piece in response.aiter_bytes(LONGEST_REASON):
-        return piece[:LONGEST_REASON].decode("utf-8", "replace")
-    return ""
+async def _beginning(response: httpx.Response, left: float) -> str:
+    """So much of the answer as a reason needs: a receiver must not be able to fill this process, nor to hold it up.
+
+    An answer that was read to its end leaves its connection to the next delivery. None is unpacked: a few bytes may
+    hold gigabytes. And reading leaves time to answer, because the status says already what came of it.
+    """
+    import httpx  # noqa: PLC0415  see above
+
+    found = b""
+    with suppress(TimeoutError, httpx.HTTPError):
+        async with asyncio.timeout(min(LONGEST_READING, left)):
+            async for piece in response.aiter_raw():
+                found += piece
+                if len(found) > LONGEST_ANSWER:
+                    break
+    if packed := response.headers.get("Content-Encoding"):
+        return f"an answer packed as {packed[:LONGEST_REASON]}, although none was asked for"
+    return found[:LONGEST_REASON].decode("utf-8", "replace")
 
 
 def _retry_after(value: str | None) -> timedelta | None:

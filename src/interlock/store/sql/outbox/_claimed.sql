@@ -1,4 +1,5 @@
--- The picked messages, each with its verdict: claimed by this server, or ended.
+-- The picked messages, each with its verdict: claimed by this server, or ended. They are locked, so still pending, and
+-- looked up by number alone: asked for the state as well, a plan made while little was pending walks all that is.
 update /*schema*/outbox o
 set state = p.verdict,
     crashes = o.crashes + p.crashed::integer,
@@ -15,5 +16,5 @@ set state = p.verdict,
 from picked p
 cross join moment m
 where o.id = p.id
-  and o.state = 'pending'
+  and o.id = any(array(select id from picked))
 returning o.*, p.crashed, p.probe

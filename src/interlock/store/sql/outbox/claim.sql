@@ -26,12 +26,14 @@ with recursive topics as (
     from served s
     left join probing p on p.topic = s.topic
     left join /*schema*/outbox_topic b on b.topic = s.topic
-    where exists (
-        select
+    -- Not `exists`, which may be planned as one walk over all topics at once.
+    where (
+        select true
         from /*schema*/outbox o
         where o.state = 'pending'
           and o.topic = s.topic
           and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
+        limit 1
     )
 ), share as materialized (
     select greatest(ceil(:limit::integer::float8 / greatest(count(*), 1)), least(:limit::integer, 25))::integer as most

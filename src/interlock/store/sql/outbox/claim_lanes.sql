@@ -74,22 +74,21 @@ with recursive topics as (
         limit case when r.probe then 1 when r.is_clear then :limit::integer else 0 end
         for update skip locked
     ) c
-), given_up as materialized (
-    select d.key, min(d.id) as id
-    from /*schema*/outbox d
-    where d.state in ('dead', 'needs_review')
-      and d.key = any(array(select distinct key from seen))
-    group by d.key
 ), judged as materialized (
     select m.*, coalesce(m.key, m.id::text) as chain, r.probe,
         m.available_at <= coalesce(:now::timestamptz, statement_timestamp())
             and r.is_clear
-            and not (r.holds and coalesce(g.id < m.id, false)) as free,
+            and not (r.holds and exists (
+                select
+                from /*schema*/outbox d
+                where d.state in ('dead', 'needs_review')
+                  and d.key = m.key
+                  and d.id < m.id
+            )) as free,
         m.crashes + m.crashed::integer + 1 = r.crash_limit as last_chance,
         /*include:outbox/_verdict*/
     from seen m
     join roads r on r.topic = m.topic
-    left join given_up g on g.key = m.key
 ), ranked as materialized (
     select j.*,
         bool_and(j.free and (not j.last_chance or :isolated::boolean)) over so_far as open,
@@ -106,19 +105,16 @@ with recursive topics as (
     order by (place - 1) / :stretch::integer, id
     limit case when :isolated::boolean then 1 else :limit::integer end
 ), locked as materialized (
-    select o.id
+    select o.id, o.state = 'pending' and o.available_at <= coalesce(:now::timestamptz, statement_timestamp()) as due
     from /*schema*/outbox o
     where o.id = any(array(select id from wanted))
-      and o.state = 'pending'
-      and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
     order by o.id
     for update skip locked
 ), picked as materialized (
     select *
     from (
-        select w.*, bool_and(l.id is not null) over (partition by w.chain order by w.id) as whole
+        select w.*, bool_and(w.id in (select id from locked where due)) over (partition by w.chain order by w.id) as whole
         from wanted w
-        left join locked l on l.id = w.id
     ) x
     where whole
 ), moment as materialized (

@@ -6,6 +6,6 @@ set claim_token = null,
     available_at = coalesce(:now::timestamptz, clock_timestamp()) + :delay::interval
 from unnest(:ids::bigint[], :tokens::uuid[]) as g (id, token)
 where o.id = g.id
-  and o.state = 'pending'
   and o.claim_token = g.token
+  and o.id = any(:ids::bigint[])
 returning o.id

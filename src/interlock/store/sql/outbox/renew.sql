@@ -3,6 +3,6 @@ update /*schema*/outbox o
 set available_at = clock_timestamp() + :lease::interval
 from unnest(:ids::bigint[], :tokens::uuid[]) as g (id, token)
 where o.id = g.id
-  and o.state = 'pending'
   and o.claim_token = g.token
+  and o.id = any(:ids::bigint[])
 returning o.id

@@ -22,8 +22,8 @@ with given as materialized (
         ended_at = case when g.outcome not in ('retry', 'snooze') then moment.now end
     from given g, moment
     where o.id = g.id
-      and o.state = 'pending'
       and o.claim_token = g.token
+      and o.id = any(:ids::bigint[])
     returning o.id, o.attempts, o.available_at
 ), answers as materialized (
     select g.*, o.topic, coalesce(s.attempts, o.attempts + 1) as attempt,
@@ -36,7 +36,7 @@ with given as materialized (
         end as answer
     from given g
     left join settled s on s.id = g.id
-    left join /*schema*/outbox o on o.id = g.id
+    left join /*schema*/outbox o on o.id = g.id and o.id = any(:ids::bigint[])
 ), noted as (
     insert into /*schema*/outbox_attempt (
         outbox_id, topic, attempt, host, started_at, ended_at, outcome, error_type, error_message, record_id, retry_at
