@@ -30,6 +30,8 @@ def command(options: dict[str, Any], *, show_origin: bool, as_json: bool) -> Non
 def _shown(name: str, value: Any) -> Any:
     if value is None or name not in SECRETS:
         return spoken(value)
+    if name == "runner_secret":
+        return "***"
     return describe_address(value) if name == "dsn" else _redis_address(value)
 
 

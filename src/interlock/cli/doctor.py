@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.options import AppCommand, json_option
+from interlock.cli.options import AppCommand, addressed, json_option
 from interlock.cli.output import show_json
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def command(ctx: click.Context, *, as_json: bool) -> None:
     It changes nothing. Privileges, versions, missing or invalid indexes, dead rows, long transactions, poolers, clocks,
     contradicting settings, silent servers and orphaned jobs are looked at.
     """
-    findings = asyncio.run(_examine(ctx.obj))
+    findings = [
+        finding if finding.command is None else replace(finding, command=addressed(finding.command, ctx.obj))
+        for finding in asyncio.run(_examine(ctx.obj))
+    ]
     if as_json:
         show_json([_record(finding) for finding in findings])
     else:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.options import AppCommand, json_option
+from interlock.cli.options import AppCommand, addressed, json_option
 from interlock.cli.output import show_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlock.operate.blockers import Blocker
     from interlock.operate.explain import Explanation
 
@@ -25,14 +27,13 @@ def command(options: dict[str, Any], *, subject: str, as_json: bool) -> None:
     (manifest:ID if it has a colon in it).
     """
     explanation = asyncio.run(_explain(options, subject))
+    lines = [addressed(blocker.command, options) for blocker in explanation.blockers]
     if as_json:
-        show_json(_record(explanation))
+        show_json(_record(explanation, lines))
         return
     click.echo(explanation.standing)
-    for blocker in explanation.blockers:
-        click.echo(
-            f"\n{_title(blocker)}\n  found: {blocker.evidence}\n  do:    {blocker.advice}\n         {blocker.command}"
-        )
+    for blocker, line in zip(explanation.blockers, lines, strict=True):
+        click.echo(f"\n{_title(blocker)}\n  found: {blocker.evidence}\n  do:    {blocker.advice}\n         {line}")
     if not explanation.blockers:
         click.echo("nothing blocks it")
 
@@ -52,7 +53,7 @@ def _title(blocker: Blocker) -> str:
     return f"{blocker.code}({blocker.details['count']}{'+' if blocker.details.get('capped') else ''})"
 
 
-def _record(explanation: Explanation) -> dict[str, Any]:
+def _record(explanation: Explanation, lines: Sequence[str]) -> dict[str, Any]:
     return {
         "subject": explanation.subject,
         "standing": explanation.standing,
@@ -61,9 +62,9 @@ def _record(explanation: Explanation) -> dict[str, Any]:
                 "code": blocker.code,
                 "evidence": blocker.evidence,
                 "advice": blocker.advice,
-                "command": blocker.command,
+                "command": line,
                 "details": dict(blocker.details),
             }
-            for blocker in explanation.blockers
+            for blocker, line in zip(explanation.blockers, lines, strict=True)
         ],
     }

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from click.core import ParameterSource
+
+from interlock.observe.redact import without_password
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -20,7 +28,18 @@ def option(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, show_envvar=True, **attributes)
 
 
-json_option = option("--json", "as_json", envvar="INTERLOCK_JSON", is_flag=True, help="Print JSON.")
+def _or_before(ctx: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001  click's signature
+    """Said here, or before the command."""
+    return value or bool(ctx.ensure_object(dict).get("json"))
+
+
+JSON = {"envvar": "INTERLOCK_JSON", "is_flag": True, "help": "Print JSON."}
+json_option = option("--json", "as_json", callback=_or_before, **JSON)
+
+
+def root_options() -> list[click.Option]:
+    """What may stand before any command."""
+    return [*shared_options(), _shared("--json", **JSON)]
 
 
 def shared_options() -> list[click.Option]:
@@ -46,6 +65,18 @@ def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> Non
     elif source is ParameterSource.ENVIRONMENT and name in {"app", "debug"}:
         # The settings read the other variables themselves: an argument in code wins over them, a flag does not lose.
         ctx.ensure_object(dict).setdefault(name, value)
+
+
+def addressed(line: str, options: Mapping[str, Any]) -> str:
+    """An advised command with the flags of this one, so that it is about the same app and the same database."""
+    app = options.get("app")
+    flags = {
+        "-a": None if app == os.environ.get("INTERLOCK_APP") else app,
+        "--dsn": without_password(options["dsn"]) if options.get("dsn") else None,
+        "--schema": options.get("schema"),
+    }
+    words = shlex.join(word for flag, value in flags.items() if value is not None for word in (flag, value))
+    return re.sub(r"(^|\$\()interlock ", lambda found: f"{found[0]}{words} ", line) if words else line
 
 
 class AppCommand(click.Command):

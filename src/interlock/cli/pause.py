@@ -9,7 +9,7 @@ from interlock.cli.acting import act, changing, destructive
 from interlock.cli.client import with_app
 from interlock.cli.options import AppCommand, json_option
 from interlock.cli.output import show_json
-from interlock.store.switch import ALL_TRAINS
+from interlock.model.work import ALL_TRAINS
 
 if TYPE_CHECKING:
     from interlock.app import Interlock

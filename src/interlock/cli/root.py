@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from interlock.cli.options import CONTEXT, NounGroup, shared_options
+from interlock.cli.options import CONTEXT, NounGroup, root_options
 
 if TYPE_CHECKING:
     from typing import Any
@@ -30,6 +30,7 @@ _COMMANDS = {
     "queue": "See what waits, and take it out.",
     "resume": "Take a pause back.",
     "run": "Run as a server until SIGTERM.",
+    "runner": "Run only what other servers submit to it.",
     "schema": "See and change the tables of Interlock.",
     "servers": "See who runs.",
     "timers": "See what fires, where it last ran and why it was skipped.",
@@ -43,7 +44,7 @@ class LazyGroup(NounGroup):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [*shared_options(), *self.params]
+        self.params = [*root_options(), *self.params]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         return sorted(_COMMANDS)

@@ -29,13 +29,6 @@ def check_dispatch(settings: Sections) -> Iterator[Finding]:
             f"max_concurrent_dispatch is {dispatches} and pool_size {pool}: dispatching takes every connection",
             "raise pool_size, or lower max_concurrent_dispatch",
         )
-    cap, slots = settings.dispatch.max_active_jobs, settings.worker.worker_slots
-    if cap is not None and cap < slots:
-        yield _contradiction(
-            "slots_beyond_cap",
-            f"max_active_jobs is {cap} for the whole fleet, and this worker alone has {slots} slots",
-            "lower worker_slots, or raise max_active_jobs",
-        )
 
 
 def check_times(settings: Sections) -> Iterator[Finding]:

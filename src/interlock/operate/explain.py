@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlock.dispatch.settings import DispatchSettings
+    from interlock.errors import InterlockError
     from interlock.locks.locks import Locks
     from interlock.operate.blockers import Blocker
+    from interlock.outbox.emitter import Emitters
     from interlock.runtime.clock import Clock
     from interlock.store.connection import Connection
     from interlock.store.database import Database
@@ -63,12 +65,13 @@ class Explainer:
         clock: Clock,
         locks: Locks,
         timers: TimerRegistry,
+        emitters: Emitters,
         in_order: bool = False,
         long_transaction: timedelta = LONG,
     ) -> None:
         self._database, self._settings, self._stall_after = database, settings, stall_after
         self._clock, self._locks, self._timers, self._long = clock, locks, timers, long_transaction
-        self._in_order = in_order
+        self._emitters, self._in_order = emitters, in_order
         self._look = Explaining(database.sql)
 
     async def explain(self, subject: str) -> Explanation:
@@ -80,7 +83,10 @@ class Explainer:
                 skew = skew_of(schema)
                 return Explanation(subject, "the tables cannot be read by this version", [skew] if skew else [])
             schema.ensure_usable()
-            facts = await self._facts(conn, kind, name, schema)
+            try:
+                facts = await self._facts(conn, kind, name, schema)
+            except UnknownManifest:
+                raise _unknown(subject, name) from None
         return Explanation(subject, standing_of(facts), blockers_of(facts))
 
     async def _facts(self, conn: Connection, kind: str, name: str, schema: migrate.SchemaStatus) -> Facts:
@@ -143,7 +149,8 @@ class Explainer:
         message = await self._look.message(conn, name)
         if message is None:
             raise UnknownMessage(name=name)
-        return replace(await self._around(conn, schema), message=message, in_order=self._in_order)
+        hold = self._emitters.hold_behind_dead(message.topic)
+        return replace(await self._around(conn, schema), message=message, in_order=self._in_order, dead_hold=hold)
 
     async def _around(
         self,
@@ -196,6 +203,14 @@ def parse_subject(subject: str) -> tuple[str, str]:
             raise InvalidOption(option="subject", found=subject, expected=f"{kind}: with something after it")
         return kind, name
     return "manifest", subject
+
+
+def _unknown(subject: str, name: str) -> InterlockError:
+    """A number alone is meant for something that has one."""
+    if subject.isdecimal():
+        expected = f"execution:{name}, entry:{name}, message:{name} or the id of a manifest"
+        return InvalidOption(option="subject", found=name, expected=expected)
+    return UnknownManifest(name=name)
 
 
 def _number(kind: str, name: str) -> int:

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
     from interlock.dispatch.settings import DispatchSettings
     from interlock.locks.locks import Locks
+    from interlock.locks.settings import LockSettings
     from interlock.manifests.settings import ManifestSettings
     from interlock.operate.doctor_finding import Finding
     from interlock.operate.explain import Explanation
     from interlock.operate.gauges import Gauges
     from interlock.operate.health import FleetHealth
     from interlock.outbox.settings import OutboxSettings
+    from interlock.outbox.surface import Outbox
     from interlock.runtime.clock import Clock
     from interlock.runtime.settings import RuntimeSettings
     from interlock.store.database import Database
@@ -46,6 +48,8 @@ class Sections(Protocol):
     def upkeep(self) -> UpkeepSettings: ...
     @property
     def outbox(self) -> OutboxSettings: ...
+    @property
+    def locks(self) -> LockSettings: ...
 
 
 class ExaminedApp(ABC):
@@ -55,6 +59,7 @@ class ExaminedApp(ABC):
     clock: Clock
     locks: Locks
     timers: TimerRegistry
+    outbox: Outbox
 
     @abstractmethod
     async def adatabase(self) -> Database: ...
@@ -71,6 +76,7 @@ class ExaminedApp(ABC):
             clock=self.clock,
             locks=self.locks,
             timers=self.timers,
+            emitters=self.outbox.emitters,
             in_order=self.settings.outbox.outbox_mode != "claim",
             **({} if long_transaction is None else {"long_transaction": long_transaction}),
         )
@@ -92,9 +98,12 @@ class ExaminedApp(ABC):
 
     async def ahealth(self, *, server: str | None = None) -> FleetHealth:
         """Whether the fleet works, or one server of it by its name."""
-        from interlock.operate.health import read_health  # noqa: PLC0415  see aexplain
+        from interlock.operate.health import FleetHealth, check_locks, read_health  # noqa: PLC0415  see aexplain
 
-        return await read_health(await self.adatabase(), server=server, now=self.clock.injected())
+        health = await read_health(await self.adatabase(), server=server, now=self.clock.injected())
+        if server is not None or self.settings.locks.lock_backend != "redis":
+            return health
+        return FleetHealth([*health.checks, check_locks(await self.locks.ahealth())])
 
     def health(self, *, server: str | None = None) -> FleetHealth:
         """The blocking twin of `ahealth`."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from interlock.errors import UnknownManifest
 from interlock.model.act import Permission
+from interlock.model.work import ALL_TRAINS
 from interlock.operate.act import Acting
 from interlock.operate.terms import terms_of
-from interlock.store.switch import ALL_TRAINS, Switches
+from interlock.store.switch import Switches
 from interlock.trains.names import checked_name
 from interlock.trains.options import checked_duration
 

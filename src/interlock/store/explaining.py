@@ -97,8 +97,9 @@ class MessageFacts:
     parked_by: str | None
     breaker: str
     probe_at: datetime | None
-    before_id: int | None
-    before_state: str | None
+    waiting_before: int | None
+    ended_before: int | None
+    ended_state: str | None
     drains: int
 
 
@@ -150,6 +151,8 @@ class Surroundings:
     workers: Sequence[str]
     slots: int
     rivals: Sequence[str]
+    routed: bool
+    """Live dispatchers submit the train elsewhere; `workers` are the runners then, if that is where it goes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

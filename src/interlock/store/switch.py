@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection
     from interlock.store.sql import Catalog
 
-ALL_TRAINS = "*"
 GROUP_FIELDS = ("enabled", "priority", "max_active_jobs")
 
 

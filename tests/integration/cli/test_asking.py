@@ -41,6 +41,10 @@ def test_a_person_at_a_terminal_is_asked_and_the_answer_counts(
     assert databases.fetch_value(migrated, PAUSED) is paused
 
 
+def test_json_may_be_asked_for_before_the_command(console):
+    assert console("--json", "groups", "list").data == console.json("groups", "list") != []
+
+
 def test_a_dry_run_asks_nobody(console, migrated):
     assert console("pause", "--dry-run").stdout == "would pause all trains\n"
     assert not databases.fetch_value(migrated, PAUSED)

@@ -56,8 +56,8 @@ CHANGING = [
 ]
 WITHOUT_SCHEMA = [["schema", "status"], ["schema", "apply"], ["doctor"], ["run"]]
 """What also has an answer, or makes one, where the schema is missing."""
-WITHOUT_DATABASE = [["config"], ["dsn"], ["schema", "sql"]]
-"""What asks no database."""
+WITHOUT_DATABASE = [["config"], ["dsn"], ["schema", "sql"], ["runner"]]
+"""What asks no database; a runner wants its secret first."""
 WITHOUT_APP = {"demo": "a world of its own", "dev": "a file, and its errors are shown until it is mended"}
 NEED_SCHEMA = READING + CHANGING
 NEED_DATABASE = NEED_SCHEMA + WITHOUT_SCHEMA
@@ -201,6 +201,9 @@ def test_what_does_not_exist_is_named_with_exit_code_3(shop, command, words):
         (["top", "--interval", "0"], "--interval"),
         (["upkeep", "run", "--yes", "extra"], "unexpected extra argument"),
         (["run", "--probes", "here"], "probes"),
+        (["runner"], "'runner_secret' is None"),
+        (["runner", "--listen", "here"], "listen='here'; expected PORT"),
+        (["runner", "--listen", "example.com:80"], "instead of a name that may leave this machine"),
         (["dev"], "missing argument"),
         (["manifests", "lst"], "did you mean 'list'?"),
         (["dead-leters"], "did you mean 'dead-letters'?"),

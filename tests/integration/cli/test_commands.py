@@ -162,6 +162,64 @@ def test_a_sigterm_before_the_server_serves_is_a_clean_stop(interlock, tmp_path,
     assert done.stderr == "interlock: stopped by SIGTERM before it served\n"
 
 
+CLOSES_SLOWLY = """
+import asyncio, pathlib, interlock
+
+class Slow(interlock.Interlock):
+    async def aclose(self):
+        await super().aclose()
+        while not pathlib.Path(__file__).with_name("signalled").exists():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)  # for the signal that was sent before
+
+app = Slow()
+"""
+KEEPS_A_THREAD = """
+import asyncio, time, interlock
+
+class Busy(interlock.Interlock):
+    async def aclose(self):
+        asyncio.get_running_loop().run_in_executor(None, time.sleep, 120)
+        await super().aclose()
+
+app = Busy()
+"""
+
+
+@pytest.fixture
+def stopping(fleet, migrated, tmp_path):
+    """A server of an app that has stopped after a first SIGTERM, and is about to end."""
+
+    def start(code: str):
+        (tmp_path / "shop.py").write_text(code, "utf-8")
+        env = clean_environment() | QUICK | {"INTERLOCK_DSN": migrated, "PYTHONPATH": str(tmp_path)}
+        arguments = ["run", "-a", "shop:app", "--server-name", "blue"]
+        server = fleet.command(sys.executable, "-m", "interlock", *arguments, env=env)
+        eventually_blocking(lambda: state_of(migrated, "blue") == "alive", 60)
+        server.terminate()
+        eventually_blocking(lambda: '"Stopped"' in server.output("stderr"), 60)
+        assert state_of(migrated, "blue") == "gone"
+        return server
+
+    return start
+
+
+@pytest.mark.parametrize("code", [CLOSES_SLOWLY, KEEPS_A_THREAD], ids=["while it closes", "while a thread goes on"])
+def test_a_second_signal_after_the_server_stopped_ends_it_without_a_word(stopping, tmp_path, code):
+    server = stopping(code)
+    server.terminate()
+    (tmp_path / "signalled").touch()
+    assert server.wait_blocking(60) == 1
+    assert "Traceback" not in server.output("stderr")
+    assert "before it served" not in server.output("stderr")
+
+
+def test_a_thread_of_the_app_that_goes_on_does_not_keep_a_stopped_server(stopping):
+    server = stopping(KEEPS_A_THREAD)
+    assert server.wait_blocking(60) == 0
+    assert "without waiting for a thread of the app that goes on" in server.output("stderr")
+
+
 def test_the_log_of_run_is_json_without_a_terminal_and_stdout_stays_empty(fleet, migrated):
     env = clean_environment() | QUICK | {"INTERLOCK_DSN": migrated}
     server = fleet.command(sys.executable, "-m", "interlock", "run", "--json", "--server-name", "blue", env=env)
@@ -218,8 +276,11 @@ def test_config_never_shows_a_password_wherever_it_came_from(interlock, tmp_path
         arguments += ["-a", "shop:app"]
     else:
         env[source] = dsn
-    done = interlock(*arguments, env=env | {"INTERLOCK_REDIS_URL": "redis://:hunter2@cache"})
+    done = interlock(
+        *arguments, env=env | {"INTERLOCK_REDIS_URL": "redis://:hunter2@cache", "INTERLOCK_RUNNER_SECRET": "hunter2"}
+    )
     assert done.returncode == 0
+    assert "***" in done.stdout
     assert "db:5432/shop" in done.stdout
     assert "cache:6379/0" in done.stdout
     assert "hunter2" not in done.stdout + done.stderr

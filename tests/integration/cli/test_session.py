@@ -105,6 +105,7 @@ LEAVES = {
 """What each command that changes something leaves in the audit."""
 ELSEWHERE = {
     "run": "the server of this session",
+    "runner": "tests/acceptance/test_runner.py, which kills some",
     "demo": "tests/acceptance/test_demo.py, with a database of its own",
     "dev": "tests/acceptance/test_dev.py, with a file that changes",
 }
@@ -269,7 +270,9 @@ def asked_about(console: Console, shop: str) -> None:
     assert console.json("dsn", "-a", shop)["embedded"] is False
     found = console.json("explain", "waits")
     assert (found["subject"], [one["code"] for one in found["blockers"]]) == ("waits", ["MANIFEST_DISABLED"])
-    assert found["blockers"][0]["command"] == "interlock manifests enable waits"
+    advised = found["blockers"][0]["command"]
+    assert advised.startswith("interlock --dsn ")  # the flags of the question are those of the answer
+    assert advised.endswith(" manifests enable waits")
     health = console.json("health", "--server", "blue")
     assert (health["state"], {one["state"] for one in health["checks"]}) == ("healthy", {"healthy"})
     examined = console("doctor", "--json")

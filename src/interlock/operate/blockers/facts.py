@@ -57,6 +57,8 @@ class Facts:
     timer: TimerFacts | None = None
     message: MessageFacts | None = None
     in_order: bool = False
+    dead_hold: bool = True
+    """Whether the rest of a key waits behind a dead message."""
     ahead: int = 0
     holders: Sequence[CapHolder] = ()
     transactions: Sequence[OpenTransaction] = ()

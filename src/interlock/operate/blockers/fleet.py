@@ -16,7 +16,7 @@ _BY_THE_MANAGER = frozenset({"every", "cron", "once", "dependent"})
 
 def no_worker_for_train(facts: Facts) -> Blocker | None:
     waits = facts.queued is not None or (facts.dispatched is not None and facts.dispatched.offered)
-    if not waits or facts.around.workers or not facts.around.dispatchers:
+    if not waits or facts.around.workers or facts.around.routed or not facts.around.dispatchers:
         return None
     others = facts.around.dispatchers
     return Blocker(
@@ -35,7 +35,7 @@ def no_dispatcher(facts: Facts) -> Blocker | None:
     return Blocker(
         code=Code.NO_DISPATCHER,
         evidence=f"of {facts.around.servers} live servers none has the role worker or dispatch",
-        advice="start a server",
+        advice=f"start a server of the app that declares {facts.train}",
         command=command("run"),
         details={"servers": facts.around.servers},
     )

@@ -75,19 +75,21 @@ def breaker_open(facts: Facts) -> Blocker | None:
 def behind_its_key(facts: Facts) -> Blocker | None:
     """Only where messages of a key keep their order."""
     message = _waiting(facts)
-    if message is None or message.before_id is None or not facts.in_order:
+    if message is None or not facts.in_order:
         return None
-    ended = message.before_state != "pending"
+    waits, ended = message.waiting_before, message.ended_before if facts.dead_hold else None
+    before = min((each for each in (waits, ended) if each is not None), default=None)
+    if before is None:
+        return None
+    state = message.ended_state if before == ended else "pending"
     return Blocker(
         code=Code.BEHIND_ITS_KEY,
-        evidence=f"message {message.before_id} of the key {message.key} comes first and is {message.before_state}",
+        evidence=f"message {before} of the key {message.key} comes first and is {state}",
         advice="redrive it, or let the emitter go on without it (on_dead='continue')"
-        if ended
+        if before == ended
         else "wait for it, or see why it waits",
-        command=command("outbox", "redrive", message.before_id)
-        if ended
-        else command("explain", f"message:{message.before_id}"),
-        details={"message": str(message.before_id), "state": message.before_state},
+        command=command("outbox", "redrive", before) if before == ended else command("explain", f"message:{before}"),
+        details={"message": str(before), "state": state},
     )
 
 

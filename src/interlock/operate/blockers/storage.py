@@ -42,6 +42,6 @@ def long_transaction(facts: Facts) -> Blocker | None:
         evidence=f"backend {first.pid} ({who}, {first.state}) has had a transaction open for {span(first.age)} with"
         f" locks on tables of Interlock{more}",
         advice="commit it, or end the backend; set idle_in_transaction_session_timeout for its role",
-        command=f'psql -c "select pg_terminate_backend({first.pid})"',
+        command=f'psql "$(interlock dsn)" -c "select pg_terminate_backend({first.pid})"',
         details={"pids": [each.pid for each in facts.transactions]},
     )

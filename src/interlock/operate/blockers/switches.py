@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.model.work import ALL_TRAINS
 from interlock.operate.blockers.blocker import Blocker, Code, command
 
 if TYPE_CHECKING:
     from interlock.operate.blockers.facts import Facts
-
-ALL_TRAINS = "*"
 
 
 def manifest_disabled(facts: Facts) -> Blocker | None:

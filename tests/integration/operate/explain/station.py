@@ -28,6 +28,7 @@ def check_command(line: str) -> None:
     """What is advised can be typed: every word of it is a command, an argument or a flag that exists."""
     program, *words = shlex.split(line)
     if program == "psql":
+        assert words[0] == "$(interlock dsn)"
         return
     assert program == "interlock"
     command: click.Command = root

@@ -178,6 +178,8 @@ async def test_what_does_not_exist_and_what_cannot_be_read_is_a_typed_error(stat
     for subject, error in {
         "nothing": UnknownManifest,
         "manifest:nothing": UnknownManifest,
+        "manifest:42": UnknownManifest,
+        "42": InvalidOption,
         "entry:1": UnknownWork,
         "execution:99999999999999999999": UnknownWork,
         "timer:nothing": UnknownTimer,

@@ -130,6 +130,45 @@ async def test_a_train_that_no_live_worker_knows_is_named(station):
     assert why["NO_WORKER_FOR_TRAIN"].details == {"train": "renamed"}
 
 
+class Elsewhere:
+    """Takes nothing."""
+
+    name = "https://runner"
+
+    async def submit(self, _) -> None:
+        raise ConnectionError("nobody at home")
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_train_that_is_submitted_elsewhere_wants_no_worker_and_says_why_the_submit_failed(station):
+    @station.app.train(tags=["gpu"])
+    async def render() -> None:
+        pass
+
+    await station.client()
+    await render.aenqueue()
+    station.app.add_submitter(Elsewhere(), trains=[render])
+    await station.server()
+    subject = f"entry:{await station.entry()}"
+    assert await station.codes(subject) == []
+    await station.ticks("dispatch")
+    why = await station.why(subject)
+    assert list(why) == ["RETRY_BACKOFF"]
+    assert "failed (submit_failed)" in why["RETRY_BACKOFF"].evidence
+
+
+async def test_control_without_a_submitter_a_train_with_the_tags_of_nobody_wants_a_worker(station):
+    @station.app.train(tags=["gpu"])
+    async def render() -> None:
+        pass
+
+    await station.server()
+    await render.aenqueue()
+    assert await station.codes(f"entry:{await station.entry()}") == ["NO_WORKER_FOR_TRAIN"]
+
+
 async def test_without_a_server_nobody_dispatches(station):
     await station.client()
     await station.work.aenqueue()

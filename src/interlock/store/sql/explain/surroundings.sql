@@ -1,9 +1,17 @@
 -- What holds for all work of a group and a train: switches, caps in use, and who lives. Counts stop at the limit.
 with live as materialized (
-    select s.name, s.roles, s.trains, s.slots
+    select s.name, s.roles, s.trains, s.tags, s.slots
     from /*schema*/server s
     where s.state = 'alive'
       and s.lease_until > statement_timestamp()
+), routing as materialized (
+    -- A train that dispatchers submit elsewhere is run by runners, not by workers.
+    select exists (select from live where 'submits:' || :train::text = any(live.tags)) as routed
+), serving as materialized (
+    select live.name, live.slots, live.trains
+    from live, routing
+    where case when routing.routed then 'runner' else 'worker' end = any(live.roles)
+      and :train::text = any(live.trains)
 )
 select coalesce(:now::timestamptz, statement_timestamp()) as now,
        g.name as group_name, coalesce(g.enabled, true) as group_enabled, g.max_active_jobs as group_cap,
@@ -35,22 +43,20 @@ select coalesce(:now::timestamptz, statement_timestamp()) as now,
        (select count(*) from live where live.roles && '{worker,dispatch}') as dispatchers,
        (select count(*) from live where 'timers' = any(live.roles)) as timer_servers,
        array(
-           select live.name
-           from live
-           where 'worker' = any(live.roles) and :train::text = any(live.trains)
-           order by live.name
+           select serving.name
+           from serving
+           order by serving.name
            limit :most::integer
        ) as workers,
        (
-           select coalesce(sum(live.slots), 0)::integer
-           from live
-           where 'worker' = any(live.roles) and :train::text = any(live.trains)
+           select coalesce(sum(serving.slots), 0)::integer
+           from serving
        ) as slots,
        array(
            select distinct shared.train
-           from live
-           cross join lateral unnest(live.trains) as shared (train)
-           where 'worker' = any(live.roles) and :train::text = any(live.trains)
-       ) as rivals
-from (select 1) one
+           from serving
+           cross join lateral unnest(serving.trains) as shared (train)
+       ) as rivals,
+       routing.routed
+from routing
 left join /*schema*/manifest_group g on g.id = :group_id::bigint
