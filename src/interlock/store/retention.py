@@ -23,10 +23,20 @@ class OldRows:
         self._sql = sql
 
     async def forget_executions(
-        self, conn: Connection, *, older_than: timedelta, limit: int, now: datetime | None
+        self,
+        conn: Connection,
+        *,
+        older_than: timedelta,
+        limit: int,
+        now: datetime | None,
+        window: timedelta | None = None,
     ) -> Counter[str]:
-        """Ended ones, by train; `older_than` is for trains that say nothing themselves."""
-        rows = await self._sql["execution/forget"].fetch(conn, older_than=older_than, limit=limit, now=now)
+        """Ended ones, by train; `older_than` is for trains that say nothing themselves.
+
+        With a window, only those that came of age within it.
+        """
+        statement = self._sql["execution/forget"]
+        rows = await statement.fetch(conn, older_than=older_than, limit=limit, now=now, window=window)
         return Counter(row["train"] for row in rows)
 
     async def forget_entries(self, conn: Connection, *, older_than: timedelta, limit: int, now: datetime | None) -> int:

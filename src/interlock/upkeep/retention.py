@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ENTRIES_STAY = timedelta(hours=1)
 """Longer than any transaction lives that could still try to write the same fire again."""
 TRAINS_STAY = timedelta(days=30)
+WHOLE_EVERY = timedelta(hours=1)
+"""What had to stay and may go by now, such as a success that has a later one, waits for that at most."""
+OVERLAP = timedelta(minutes=1)
 
 
 Witness: TypeAlias = "Callable[[Connection, Forgotten], Awaitable[None]]"
@@ -48,6 +51,8 @@ class Retention:
         self._database, self._settings = database, settings
         self._emit, self._clock = emit, clock or DatabaseClock()
         self._old = OldRows(database.sql)
+        self._emptied_at: float | None = None
+        self._whole_at: float | None = None
 
     async def tick(self) -> timedelta:
         forgotten = await self.step()
@@ -69,24 +74,27 @@ class Retention:
     async def rehearse(self, most: int) -> Forgotten:
         """What would go now, counted up to `most` rows of a kind; nothing of it goes."""
         forgotten = Forgotten()
-        for step in self._steps(most):
+        for step in self._steps(most, window=None):
             forgotten += await rehearse(self._database, step)
         return forgotten
 
     async def _forget(self, limit: int, witness: Witness = _nobody) -> Forgotten:
-        forgotten = Forgotten()
-        for step in self._steps(limit):
+        began, window, forgotten = self._clock.monotonic(), self._window(), Forgotten()
+        for step in self._steps(limit, window):
             async with self._database.tick() as conn:
                 batch = await step(conn)
                 await witness(conn, batch)
             forgotten += batch
+        if forgotten.rows["executions"] < limit:
+            self._emptied_at = began
+            self._whole_at = began if window is None else self._whole_at
         if forgotten:
             self._emit(HistoryForgotten(**forgotten.rows))
         return forgotten
 
-    def _steps(self, limit: int) -> Sequence[Callable[[Connection], Awaitable[Forgotten]]]:
+    def _steps(self, limit: int, window: timedelta | None) -> Sequence[Callable[[Connection], Awaitable[Forgotten]]]:
         steps = (
-            self._executions,
+            partial(self._executions, window),
             self._entries,
             self._dead_letters,
             self._acts,
@@ -96,11 +104,26 @@ class Retention:
         )
         return [partial(step, limit) for step in steps]
 
-    async def _executions(self, limit: int, conn: Connection) -> Forgotten:
+    async def _executions(self, window: timedelta | None, limit: int, conn: Connection) -> Forgotten:
         trains = await self._old.forget_executions(
-            conn, older_than=self._settings.execution_retention, limit=limit, now=self._clock.injected()
+            conn,
+            older_than=self._settings.execution_retention,
+            limit=limit,
+            now=self._clock.injected(),
+            window=window,
         )
         return Forgotten(Counter(executions=trains.total()), trains)
+
+    def _window(self) -> timedelta | None:
+        """How far back to look; None: from the beginning.
+
+        Behind a look that left nothing, only what had to stay is older. There may be a million last successes of
+        manifests that rarely run, so they are looked at again now and then, and not in every pass.
+        """
+        now, emptied, whole = self._clock.monotonic(), self._emptied_at, self._whole_at
+        if emptied is None or whole is None or self._clock.injected() is not None:
+            return None
+        return None if now - whole > WHOLE_EVERY.total_seconds() else timedelta(seconds=now - emptied) + OVERLAP
 
     async def _entries(self, limit: int, conn: Connection) -> Forgotten:
         count = await self._old.forget_entries(conn, older_than=ENTRIES_STAY, limit=limit, now=self._clock.injected())

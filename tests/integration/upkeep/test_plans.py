@@ -76,10 +76,12 @@ async def forget(request, populated):
     await transaction.start()
     await conn.execute(f"SET LOCAL plan_cache_mode = {request.param}")
 
-    async def forget(name: str, older_than: timedelta) -> dict[str, Any]:
+    async def forget(name: str, older_than: timedelta, window: timedelta | None = None) -> dict[str, Any]:
         statement = SQL[name]
         await conn.execute(f"PREPARE looked_at AS {statement.asyncpg}")
         values = {"older_than": older_than, "limit": 100, "now": None}
+        if "execution" in name:
+            values["window"] = window
         arguments = ", ".join("NULL" if value is None else f"'{value}'" for value in statement.arguments(values))
         text = await conn.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_at({arguments})")
         return json.loads(text)[0]["Plan"]
@@ -120,3 +122,10 @@ async def test_nothing_to_delete_costs_next_to_nothing(forget, name):
     plan = await forget(name, timedelta(days=400))
     assert plan["Actual Rows"] == 0
     assert touched(plan) < 20
+
+
+async def test_what_had_to_stay_is_not_read_again(forget, populated):
+    """All that is older than the window is the last success of something, or as good as that."""
+    plan = await forget("execution/forget", timedelta(days=10), window=timedelta(seconds=1))
+    assert plan["Actual Rows"] <= 1
+    assert touched(plan) < 200

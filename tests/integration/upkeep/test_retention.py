@@ -12,6 +12,7 @@ from interlock import Interlock
 from interlock.runtime.clock import FakeClock
 from interlock.runtime.loop import IMMEDIATELY
 from interlock.testing import stepper
+from interlock.upkeep.retention import WHOLE_EVERY
 from interlock.upkeep.settings import UpkeepSettings
 
 if TYPE_CHECKING:
@@ -49,6 +50,61 @@ async def test_a_manifests_last_success_stays_and_the_ones_before_it_go(attic):
     await attic.conn.execute("UPDATE interlock.manifest SET last_success_execution_id = $1", last)
     await attic.retention().run()
     assert await attic.ids("execution") == {last}
+
+
+class Watch:
+    """The database's time, and local seconds that a test moves."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def injected(self) -> None:
+        return None
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+async def test_what_had_to_stay_is_not_looked_at_in_every_pass_but_goes_within_the_hour(attic):
+    manifest, watch = await attic.manifest("extract"), Watch()
+    first = await attic.ended(days=40, manifest=manifest)
+    await attic.conn.execute("UPDATE interlock.manifest SET last_success_execution_id = $1", first)
+    retention = attic.retention(clock=watch)
+    await retention.step()
+    second = await attic.ended(days=1, manifest=manifest)
+    await attic.conn.execute("UPDATE interlock.manifest SET last_success_execution_id = $1", second)
+    watch.seconds += WHOLE_EVERY.total_seconds()
+    await attic.ended(days=30.01)
+    await retention.step()
+    assert await attic.ids("execution") == {first, second}, "what came of age since the last pass went"
+    watch.seconds += 1
+    await retention.step()
+    assert await attic.ids("execution") == {second}
+
+
+async def test_a_pass_that_filled_its_batch_is_followed_by_one_from_the_beginning(attic):
+    for _ in range(3):
+        await attic.ended(days=40)
+    retention = attic.retention(clock=Watch(), cleanup_batch=1)
+    for left in (2, 1, 0, 0):
+        await retention.step()
+        assert len(await attic.ids("execution")) == left
+
+
+async def test_what_an_interrupted_pass_or_a_rehearsal_took_back_is_found_by_the_next_pass(attic):
+    async def interrupt(conn, batch):
+        raise RuntimeError("before the commit")
+
+    await attic.ended(days=40)
+    interrupted, rehearsed = attic.retention(clock=Watch()), attic.retention(clock=Watch())
+    with pytest.raises(RuntimeError):
+        await interrupted.run(interrupt)
+    await interrupted.step()
+    assert await attic.ids("execution") == set()
+    await attic.ended(days=40)
+    await rehearsed.rehearse(10)
+    await rehearsed.step()
+    assert await attic.ids("execution") == set()
 
 
 async def test_what_an_open_dead_letter_names_stays_until_it_is_resolved(attic):

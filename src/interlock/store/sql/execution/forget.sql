@@ -2,7 +2,9 @@
 -- retention: neither a train that keeps its history for years nor one that keeps it for minutes makes others be read.
 -- Scalar subqueries inside coalesce look at one row each and are taken to keep half of the rows, so that the planner
 -- walks the index in order, whatever the statistics say. A success that dependents look for stays, and so
--- does what an open dead letter names, because a person will want its traceback.
+-- does what an open dead letter names, because a person will want its traceback. What stays is not read again in every
+-- pass: with a window, only what came of age within it is looked at. It is compared as a row, because the planner takes
+-- two bounds of one column for a narrow range and would sort instead of walk.
 with recursive own as (
     select name as train, retention from /*schema*/train where retention is not null
     union all
@@ -30,6 +32,7 @@ with recursive own as (
         where e.ended_at is not null
           and e.train = kept.train
           and e.ended_at < kept.since
+          and (e.train, e.ended_at) >= (kept.train, coalesce(kept.since - :window::interval, '-infinity'))
           and coalesce((select m.last_success_execution_id from /*schema*/manifest m where m.id = e.manifest_id) <> e.id,
                        true)
           and coalesce((select d.state <> 'awaiting_intervention' from /*schema*/dead_letter d
