@@ -182,12 +182,15 @@ class Database:
     def _options(self, application: str) -> dict[str, Any]:
         options: dict[str, Any] = {
             "timeout": CONNECT_TIMEOUT,
-            "command_timeout": COMMAND_TIMEOUT,
+            "command_timeout": max(COMMAND_TIMEOUT, self._statement_seconds() + CONNECT_TIMEOUT),
             "server_settings": {"application_name": application},
         }
         if self.settings.statement_cache_size is not None:
             options["statement_cache_size"] = self.settings.statement_cache_size
         return options
+
+    def _statement_seconds(self) -> float:
+        return self.settings.tick_statement_timeout.total_seconds()
 
     @asynccontextmanager
     async def _reachable(self) -> AsyncGenerator[None, None]:

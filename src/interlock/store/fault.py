@@ -19,6 +19,11 @@ def is_passing(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate)[:2] in _PASSING
 
 
+def is_beyond_limit(error: BaseException) -> bool:
+    """Whether the statement went over a limit of the server, such as the length of the queue of its notices."""
+    return getattr(error, "sqlstate", None) == "54000"
+
+
 def is_forbidden(error: BaseException) -> bool:
     """Whether the user of the database lacks a privilege."""
     return getattr(error, "sqlstate", None) == "42501"

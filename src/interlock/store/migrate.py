@@ -6,6 +6,7 @@ oldest code may use the schema from then on, so that the servers of a rolling de
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection
 
 _OLDEST_CODE = re.compile(r"^-- oldest-code: (\d+)$", re.MULTILINE)
+# A migration may rewrite a large table: the limit of other commands is not for it.
+_SCRIPT_SECONDS = 24 * 60 * 60.0
+_LOOK_AGAIN_SECONDS = 0.1
+# One whose process stands still loses its lock, so that it does not keep a whole deploy from starting.
+_STANDSTILL = "30s"
 _CREATED = re.compile(r"^create (?:unique )?(?:table|index|sequence) (?:/\*schema\*/)?(\w+)", re.MULTILINE)
 
 
@@ -122,15 +128,27 @@ async def check(conn: Connection, schema: str) -> SchemaStatus:
 async def apply(conn: Connection, schema: str) -> Applied:
     """Bring the schema to this code's version; any number of processes may try at once. Never goes back."""
     sql = Catalog(schema)
-    async with conn.transaction():
-        await sql["schema_version/lock"].execute(conn, name=f"interlock migrations of {sql.schema}")
-        before = await status(conn, schema)
-        if before.state is SchemaState.TOO_NEW:
-            before.ensure_usable()
+    while (found := await status(conn, schema)).found < found.needed:
+        if (applied := await _apply_if_first(conn, sql)) is not None:
+            return applied
+        await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+    if found.state is SchemaState.TOO_NEW:
+        found.ensure_usable()
+    return Applied(found.found, found.found)
+
+
+async def _apply_if_first(conn: Connection, sql: Catalog) -> Applied | None:
+    """Not so while another process applies them, or has done so by now."""
+    async with conn.transaction(isolation="read_committed"):
+        await sql["session/limit"].execute(conn, statement_timeout="0", idle_timeout=_STANDSTILL)
+        if not await sql["schema_version/try_lock"].fetchval(conn, name=f"interlock migrations of {sql.schema}"):
+            return None
+        before = await status(conn, sql.schema)
         await reach("migrate.before_script")
-        if before.found < before.needed:
-            await conn.execute(script(schema, after=before.found))
-    return Applied(before.found, max(before.found, before.needed))
+        if before.found >= before.needed:
+            return None
+        await conn.execute(script(sql.schema, after=before.found), timeout=_SCRIPT_SECONDS)
+    return Applied(before.found, before.needed)
 
 
 def script(schema: str, *, after: int = 0) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import asyncpg
 import psycopg
 import pytest
@@ -8,6 +10,7 @@ from interlock import Interlock
 from interlock.errors import SchemaAbsent, SchemaTooNew, SchemaTooOld
 from interlock.store import migrate
 from interlock.store.migrate import SchemaState, apply, check, code_version, missing_objects, script, status
+from tests.harness.barrier import Barrier, armed
 
 CATALOG = """
 SELECT 'column' AS kind, c.relname AS owner, a.attname AS name,
@@ -172,6 +175,69 @@ async def test_a_role_that_may_only_read_can_ask_for_the_status(conn):
             await conn.execute("DELETE FROM interlock.server")
     finally:
         await conn.execute(f"RESET ROLE; DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+async def test_a_migration_may_take_longer_than_other_commands(database, monkeypatch):
+    add_migration(monkeypatch, "select pg_sleep(1);")
+    conn = await asyncpg.connect(database, command_timeout=0.5)
+    try:
+        assert (await apply(conn, "interlock")).after == code_version()
+    finally:
+        await conn.close()
+
+
+async def test_who_comes_later_waits_for_longer_than_a_command_may_take(conn, database):
+    waiting = await asyncpg.connect(database, command_timeout=0.5)
+    try:
+        async with conn.transaction():
+            await conn.execute("SELECT pg_advisory_xact_lock(hashtextextended('interlock migrations of interlock', 0))")
+            applying = asyncio.create_task(apply(waiting, "interlock"))
+            done, _ = await asyncio.wait({applying}, timeout=1.5)
+            assert not done
+        assert (await applying).after == code_version()
+    finally:
+        await waiting.close()
+
+
+async def test_who_has_nothing_to_apply_waits_for_nobody(conn, connect, database):
+    await apply(conn, "interlock")
+    other = await connect(database)
+    async with other.transaction():
+        await other.execute("SELECT pg_advisory_xact_lock(hashtextextended('interlock migrations of interlock', 0))")
+        assert (await apply(conn, "interlock")).before == code_version()
+
+
+STANDS_STILL = """
+    import asyncio, sys
+    import asyncpg
+    from interlock.store import migrate
+
+    async def main():
+        migrate._STANDSTILL = sys.argv[2]
+        await migrate.apply(await asyncpg.connect(sys.argv[1]), "interlock")
+
+    asyncio.run(main())
+"""
+
+
+async def applied_beside_one_that_stands_still(conn, database, fleet, folder, limit: str, patience: float) -> bool:
+    barrier = Barrier(folder, "migrate.before_script")
+    process = fleet.start(STANDS_STILL, database, limit, env=armed(barrier))
+    await barrier.reached()
+    process.stop()
+    try:
+        async with asyncio.timeout(patience):
+            return (await apply(conn, "interlock")).before == 0
+    except TimeoutError:
+        return False
+
+
+async def test_a_migrating_process_that_stands_still_keeps_nobody_from_starting(conn, database, fleet, tmp_path):
+    assert await applied_beside_one_that_stands_still(conn, database, fleet, tmp_path, "1s", 60)
+
+
+async def test_control_without_a_limit_nobody_starts_beside_one_that_stands_still(conn, database, fleet, tmp_path):
+    assert not await applied_beside_one_that_stands_still(conn, database, fleet, tmp_path, "0", 3)
 
 
 def test_an_app_applies_the_schema_in_code_without_an_event_loop_too(database):

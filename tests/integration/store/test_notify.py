@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -31,7 +32,7 @@ class Suppressing(Sent):
     """What must not be written: whatever comes soon after another notice is dropped."""
 
     def notify(self, payload: str) -> None:
-        if self._sending is None or self._sending.done():
+        if time.monotonic() - self._sent_at >= self._window:
             super().notify(payload)
 
 
@@ -84,10 +85,67 @@ async def test_a_burst_takes_few_statements_and_arrives_whole(notifier, heard):
     await eventually(lambda: set(heard) == {f"work:{n}" for n in range(10)})
 
 
+async def test_a_statement_carries_its_notice_when_none_went_out_lately_and_else_it_waits(notifier, heard):
+    sender = notifier(window=60)
+    assert sender.carry() is not None
+    assert sender.carry() is None
+    sender.notify("work:")
+    await asyncio.sleep(0.05)
+    assert sender.rounds == []
+
+
+async def test_a_carried_notice_tells_of_what_waited_when_its_statement_began(notifier, heard):
+    sender = notifier(window=60)
+    sender.carry()
+    sender.notify("work:")  # committed before the next statement begins
+    await asyncio.sleep(0)
+    sender._sent_at -= 40  # so much later
+    since = sender.carry()
+    sender.carried("work:", since)
+    await sender.close()
+    assert sender.rounds == []
+
+
+async def row_committed_behind_a_carried_notice(sender: Notifier) -> None:
+    """Its notice went out before the row could be seen, and its answer arrives after the row is committed."""
+    since = sender.carry()
+    sender.notify("work:")
+    sender.carried("work:", since)
+    await sender.close()
+
+
+async def test_a_carried_notice_says_nothing_of_what_was_committed_behind_it(notifier, heard):
+    await row_committed_behind_a_carried_notice(notifier())
+    await eventually(lambda: heard == ["work:"])
+
+
+class Forgetful(Sent):
+    """What must not be written: whoever carried a notice takes it to stand for all that wait by now."""
+
+    def carried(self, payload: str, since: int) -> None:  # noqa: ARG002  the guard that is switched off
+        self._waiting.pop(payload, None)
+
+
+async def test_control_a_carried_notice_that_stands_for_all_that_wait_loses_it(notifier, heard):
+    await row_committed_behind_a_carried_notice(notifier(Forgetful))
+    with pytest.raises(NeverHappenedError):
+        await eventually(lambda: heard, 1)
+
+
 async def test_closing_sends_what_waits(notifier, heard):
     sender = notifier()
     sender.notify("work:last")
     await sender.close()
+    await eventually(lambda: heard == ["work:last"])
+
+
+async def test_closing_does_not_wait_for_the_end_of_the_window(notifier, heard):
+    sender = notifier(window=600)
+    sender.carry()
+    sender.notify("work:last")
+    await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await sender.close()
     await eventually(lambda: heard == ["work:last"])
 
 

@@ -183,6 +183,12 @@ async def test_a_tick_ends_a_statement_that_takes_too_long_or_waits_too_long(ope
                 await conn.execute("UPDATE pair SET n = 8")
 
 
+async def test_the_driver_waits_for_as_long_as_a_statement_of_a_tick_may_take(opened, database, monkeypatch):
+    monkeypatch.setattr(database_module, "COMMAND_TIMEOUT", 0.1)
+    async with opened(database, tick_statement_timeout=timedelta(seconds=60)).tick() as conn:
+        await conn.execute("SELECT pg_sleep(0.5)")
+
+
 async def test_the_limits_of_a_tick_end_with_it(opened, database):
     door = opened(database, pool_size=1)
     names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout")

@@ -100,7 +100,7 @@ create table /*schema*/work_queue (
     check (kind <> 'scheduled' or fire_key is not null),
     check (not key_held or (key is not null and state in ('queued', 'dispatched'))),
     check ((state = 'queued') = (left_at is null))
-);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 50000);
 
 create index work_queue_for_dispatch
     on /*schema*/work_queue (group_id, train, priority desc, created_at, id)
@@ -163,7 +163,7 @@ create table /*schema*/execution (
     check ((state = 'failed') = (failure is not null)),
     check ((cancel_requested_at is null) = (cancel_cause is null)),
     check (output is null or state = 'completed')
-) with (fillfactor = 80);
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 50000);
 
 create index execution_for_capacity on /*schema*/execution (group_id, train) where ended_at is null;
 create index execution_for_manifest on /*schema*/execution (manifest_id, id) where manifest_id is not null;
