@@ -6,7 +6,7 @@ them proves that the mistake is reported.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 from interlock.trains.bound import Bound
 from interlock.trains.handle import Handle
@@ -144,6 +144,9 @@ async def chains() -> None:
     assert_type(app.chain("5", fetch, transform, write, describe, measure).bind("api"), Bound[int])
     assert_type(app.chain("6", fetch, transform, write, describe, measure, finish).bind("api"), Bound[bytes])
     assert_type(app.chain("nested", sync, describe).bind("api"), Bound[str])
+    longer = app.chain("8", fetch, transform, write, describe, measure, describe, measure, finish, priority=3)
+    assert_type(longer.bind("api", limit=2), Bound[Any])
+    longer.bind(3)  # type: ignore[arg-type]
     chain: Chain[[float], str] = app.chain("annotated", describe)
     chain.bind(1.5)
 
@@ -153,4 +156,5 @@ def chains_that_do_not_fit() -> None:
     app.chain("order", transform, fetch)  # type: ignore[arg-type]
     app.chain("train", greet, finish)  # type: ignore[arg-type]
     app.chain("third", fetch, transform, measure)  # type: ignore[misc, arg-type]
+    app.chain("long", fetch, write, write, write, write, write, write)  # type: ignore[arg-type]
     app.chain("empty")  # type: ignore[call-overload]

@@ -79,8 +79,14 @@ class Chain(Train[P, Coroutine[Any, Any, T], T]):
 def _junctions(chain: str, step: Callable[..., Any]) -> Iterator[Junction]:
     if isinstance(step, Train):
         yield from step.junctions
-    else:
-        yield Junction.of(getattr(step, "__name__", repr(step)), step, read_shape(step, chain))
+        return
+    name = getattr(step, "__name__", repr(step))
+    try:
+        shape = read_shape(step, chain)
+    except InvalidTrain as error:
+        problem = f"junction {name!r}: {error.problem}"
+        raise InvalidTrain(train=chain, problem=problem, hint=error.hint) from error.__cause__
+    yield Junction.of(name, step, shape)
 
 
 def _check_passage(chain: str, before: Junction, after: Junction) -> None:

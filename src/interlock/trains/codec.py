@@ -1,14 +1,17 @@
 """How the values of one annotated type become JSON and come back, checked.
 
-Types that msgspec knows are its business. A type that contains a pydantic model belongs to pydantic as a whole, so
-that unions, aliases and validators mean what they mean there. Pydantic is never imported on our own account: its
-models carry a mark, and where a model exists the user has imported pydantic already.
+Types that msgspec knows are its business. A type that contains a pydantic model, or a constraint that only pydantic
+checks, belongs to pydantic as a whole, so that unions, aliases and validators mean what they mean there. Pydantic is
+imported only for a type that bears its mark or such a constraint, but then also where nobody has imported it yet: who
+reads a value must not differ from who wrote it, whatever either has imported before.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import sys
+from contextlib import suppress
+from functools import cache, partial
+from importlib import import_module
 from typing import Any, Protocol, get_args, get_type_hints
 
 import msgspec
@@ -16,6 +19,9 @@ import msgspec
 from interlock.trains.storable import to_builtins
 
 _VERSION_OF_BY_NAME = (2, 11)
+_MODULES_OF_CONSTRAINTS = frozenset({"pydantic", "annotated_types"})
+_ANY_PLACE = "#/$defs/{model}"
+_MASKED = "a secret would be stored as asterisks; pass a reference to where it is kept, or serialise the field yourself"
 
 
 class Codec(Protocol):
@@ -50,22 +56,35 @@ class ModelCodec:
     wire = msgspec.Raw
 
     def __init__(self, annotation: Any) -> None:
-        pydantic = sys.modules["pydantic"]
+        pydantic = import_module("pydantic")
         self._adapter = pydantic.TypeAdapter(annotation)
         version = tuple(int(part) for part in pydantic.VERSION.split(".")[:2])
         # Names rather than aliases: a model may write one alias and read another, and would not read what it wrote.
         by_name = version >= _VERSION_OF_BY_NAME
-        self._dump_options: dict[str, Any] = {"by_alias": not by_name}
+        self._by_alias = not by_name
         self._load_options: dict[str, Any] = {"by_alias": True, "by_name": True} if by_name else {}
+        self._has_secrets = False
+        with suppress(Exception):  # an output needs no schema, and what has none marks no secret
+            self._has_secrets = '"writeOnly":true' in msgspec.json.encode(self.schema(_ANY_PLACE)).decode()
 
     def dump(self, value: Any) -> Any:
-        return self._adapter.dump_python(value, mode="json", round_trip=True, warnings="error", **self._dump_options)
+        dumped = self._adapter.dump_python(
+            value, mode="json", round_trip=True, warnings="error", by_alias=self._by_alias
+        )
+        if self._has_secrets and self._differs(self.load(msgspec.json.encode(dumped)), value):
+            raise ValueError(_MASKED)
+        return dumped
+
+    def _differs(self, read_back: Any, value: Any) -> bool:
+        """In what is stored: private attributes, which `==` looks at too, never are."""
+        plain = partial(self._adapter.dump_python, round_trip=True, by_alias=self._by_alias)
+        return bool(plain(read_back) != plain(value))
 
     def load(self, raw: bytes | str) -> Any:
         return self._adapter.validate_json(raw, **self._load_options)
 
     def schema(self, ref_template: str) -> dict[str, Any]:
-        schema: dict[str, Any] = self._adapter.json_schema(ref_template=ref_template)
+        schema: dict[str, Any] = self._adapter.json_schema(ref_template=ref_template, by_alias=self._by_alias)
         return schema
 
 
@@ -75,13 +94,30 @@ def codec_for(annotation: Any) -> PlainCodec | ModelCodec:
 
 
 def contains_model(annotation: Any, seen: set[int]) -> bool:
-    """Whether a pydantic model occurs in a type, also inside containers, unions and dataclasses."""
+    """Whether something of pydantic's occurs in a type, also inside containers, unions and dataclasses."""
     if id(annotation) in seen:
         return False
     seen.add(id(annotation))
-    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
+    if _is_pydantics(annotation):
         return True
     return any(contains_model(part, seen) for part in _parts(annotation))
+
+
+def _is_pydantics(part: Any) -> bool:
+    """A model, another type that describes itself to pydantic, or a constraint such as `Field(gt=0)`."""
+    if isinstance(part, type):
+        described = hasattr(part, "__pydantic_validator__") or hasattr(part, "__get_pydantic_core_schema__")
+    else:
+        described = type(part).__module__.partition(".")[0] in _MODULES_OF_CONSTRAINTS
+    return described and _pydantic_is_installed()
+
+
+@cache
+def _pydantic_is_installed() -> bool:
+    with suppress(ImportError):
+        import_module("pydantic")
+        return True
+    return False
 
 
 def _parts(annotation: Any) -> list[Any]:

@@ -22,6 +22,7 @@ E = TypeVar("E")
 
 Work: TypeAlias = Coroutine[Any, Any, T]
 Step: TypeAlias = Callable[P, Coroutine[Any, Any, T] | T]
+AnyStep: TypeAlias = Callable[..., Any]
 
 
 class Decorator(Protocol):
@@ -45,7 +46,10 @@ class DeclareTrain(Protocol):
 
 
 class DeclareChain(Protocol):
-    """`app.chain`. Each length comes twice, as mypy finds the output of the last step only if told which kind it is."""
+    """`app.chain`. Each length comes twice, as mypy finds the output of the last step only if told which kind it is.
+
+    From the seventh step on only the input is known here; that the steps fit is checked when the chain is built.
+    """
 
     @overload
     def __call__(self, name: str, a: Callable[P, Work[T]], /, **options: Unpack[ChainKeywords]) -> Chain[P, T]: ...
@@ -139,3 +143,18 @@ class DeclareChain(Protocol):
         /,
         **options: Unpack[ChainKeywords],
     ) -> Chain[P, T]: ...
+    @overload
+    def __call__(
+        self,
+        name: str,
+        a: Step[P, A],
+        b: Callable[[A], Any],
+        c: AnyStep,
+        d: AnyStep,
+        e: AnyStep,
+        f: AnyStep,
+        g: AnyStep,
+        /,
+        *more: AnyStep,
+        **options: Unpack[ChainKeywords],
+    ) -> Chain[P, Any]: ...

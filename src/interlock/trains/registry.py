@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, cast
 
 from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption, InvalidTrain, UnknownTrain
+from interlock.model.work import ALL_TRAINS
 from interlock.trains.chain import Chain
 from interlock.trains.gateway import GatewaySlot
 from interlock.trains.junction import Junction
@@ -92,6 +93,8 @@ class Registry:
     def _add(self, train: AnyTrain) -> AnyTrain:
         names = (train.name, *train.options.aliases)
         for position, name in enumerate(names):
+            if name == ALL_TRAINS:
+                raise InvalidOption(option="name", found=name, expected="another name: it stands for all trains")
             if name in self._by_any_name or name in names[:position]:
                 raise DuplicateName(kind="train", name=name, hint="pass another name= to one of the two")
         self._trains[train.name] = train

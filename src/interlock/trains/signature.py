@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.trains.shape import Shape
 
 NULL = b"null"
+_BYTES = (bytes, bytearray, memoryview)
 _MISSING = "Object missing required field `"
 _UNKNOWN = "Object contains unknown field `"
 
@@ -53,7 +54,9 @@ class Signature:
         except TypeError as error:
             raise InvalidInput(train=self.train, problem=f"{error}; it takes {self._call}") from None
         raw = self._encode(arguments)
-        self.decode(raw)
+        for name, read_back in self.decode(raw).items():
+            if problem := _passes_for_another(arguments[name], read_back):
+                raise InvalidInput(train=self.train, problem=f"{name}: {problem}")
         return raw
 
     def decode(self, raw: bytes | str) -> dict[str, Any]:
@@ -75,9 +78,11 @@ class Signature:
             return NULL
         try:
             raw = encode(self._output_codec.dump(value))
-            self._output_codec.load(raw)
+            problem = _passes_for_another(value, self._output_codec.load(raw))
         except Exception as error:  # user code runs in there (serialisers)
             raise InvalidOutput(train=self.train, problem=complaint(error)) from error
+        if problem:
+            raise InvalidOutput(train=self.train, problem=problem)
         return raw
 
     def decode_output(self, raw: bytes | str) -> Any:
@@ -124,6 +129,15 @@ class Signature:
             field = text.removeprefix(_UNKNOWN)[:-1]
             return f"parameter {field!r} is unknown to this version of the train; it takes {self._call}"
         return complaint(error)
+
+
+def _passes_for_another(value: Any, read_back: Any) -> str | None:
+    """Bytes are stored as base64: without this look a text would pass for bytes, and bytes for a text."""
+    if isinstance(value, _BYTES) and isinstance(read_back, str):
+        return "bytes would arrive as base64 text; decode them, or declare the type as bytes"
+    if isinstance(value, str) and isinstance(read_back, _BYTES):
+        return "expected `bytes`, got `str`, which would be read as base64; encode it"
+    return None
 
 
 def _name(annotation: Any) -> str:

@@ -187,7 +187,7 @@ def unannotated(rows) -> None: ...
     ("steps", "text"),
     [
         ((), "the chain is empty"),
-        ((fetch, transform, unannotated), "parameter 'rows' has no annotation"),
+        ((fetch, transform, unannotated), "junction 'unannotated': parameter 'rows' has no annotation"),
         ((fetch,), "the output of type Connection cannot be written as JSON"),
         ((transform, write), "parameter 'connection' of type Connection cannot be written as JSON"),
         ((print,), "no function"),

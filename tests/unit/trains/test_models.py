@@ -4,7 +4,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import pydantic
 import pytest
@@ -30,6 +30,41 @@ class Strict(pydantic.BaseModel):
 
 class Aliased(pydantic.BaseModel):
     value: int = pydantic.Field(default=0, validation_alias="readAs", serialization_alias="writtenAs")
+
+
+class Login(pydantic.BaseModel):
+    user: str
+    password: pydantic.SecretStr | None = None
+
+
+class OpenLogin(Login):
+    @pydantic.field_serializer("password")
+    def reveal(self, password: pydantic.SecretStr) -> str:
+        return password.get_secret_value()
+
+
+class Remembering(Login):
+    _seen: int = pydantic.PrivateAttr(default=0)
+
+
+def remembering(**fields):
+    model = Remembering(**fields)
+    model._seen = 1
+    return model
+
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+
+
+class Place(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    at: Annotated[
+        Point,
+        pydantic.PlainSerializer(lambda point: point.x),
+        pydantic.BeforeValidator(lambda found: found if isinstance(found, Point) else Point(found)),
+    ]
 
 
 class Cat(pydantic.BaseModel):
@@ -77,6 +112,10 @@ def train_of(annotation):
         (Box[int], Box[int](content=3)),
         (Strict, Strict(at=datetime(2026, 1, 2), raw=b"x")),  # noqa: DTZ001  see above
         (Aliased, Aliased(readAs=7)),
+        (Annotated[int, pydantic.Field(gt=3)] | None, 4),
+        (pydantic.HttpUrl, pydantic.HttpUrl("https://example.org/")),
+        (Login, Login(user="ada")),
+        (OpenLogin, OpenLogin(user="ada", password="swordfish")),
         (Team, Team(ADA)),
         (Checked, Checked(3)),
     ],
@@ -92,10 +131,14 @@ def test_a_model_comes_back_as_it_went_in(annotation, value):
     [
         (User, 3, "value: "),
         (User, {"name": "Ada"}, "value: "),
+        (Annotated[int, pydantic.Field(gt=3)], 3, "value: Input should be greater than 3"),
+        (list[pydantic.PositiveInt], [1, 0], "value[1]: Input should be greater than 0"),
         (User, User.model_construct(name=3), "value: "),
         (list[User], [ADA, None], "value[1]: "),
         (User, User(name="\0"), "value.name: a NUL character"),
         (User, User(name="x", score=float("nan")), "value.score: nan has no place"),
+        (Login, Login(user="ada", password="swordfish"), "value: a secret would be stored as asterisks"),
+        (list[Login], [Login(user="ada", password="swordfish")], "value: a secret would be stored as asterisks"),
     ],
 )
 def test_a_bad_model_is_refused_at_bind(annotation, value, problem):
@@ -128,6 +171,34 @@ async def test_models_and_plain_types_mix_and_defaults_apply():
     assert mixed.signature.decode_output(out) == [ADA, ADA]
 
 
+def test_a_private_attribute_is_no_secret():
+    train = train_of(Remembering)
+    assert train.bind(remembering(user="ada")).value == {"value": Remembering(user="ada")}
+    with pytest.raises(InvalidInput, match="a secret would be stored as asterisks"):
+        train.bind(remembering(user="ada", password="swordfish"))
+
+
+def test_an_output_that_has_no_schema_comes_back_as_it_went_out():
+    def locate() -> Place: ...
+
+    signature = Registry().train(locate).signature
+    assert signature.decode_output(signature.encode_output(Place(at=Point(3)))).at.x == 3
+
+
+@pytest.mark.parametrize("before", ["", "import pydantic"])
+def test_what_the_process_imported_before_decides_nothing_about_what_is_stored(before):
+    code = f"""
+from typing import Annotated
+{before}
+from annotated_types import MaxLen
+from interlock.trains.registry import Registry
+def f(a: Annotated[bytes, MaxLen(9)]) -> None: ...
+print(Registry().train(f).bind(b"abcd").input.decode())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == '{"a":"abcd"}\n'
+
+
 def test_a_model_where_anything_is_allowed_is_written_as_its_data():
     assert train_of(Any).bind({"who": Cat(meows=1)}).value == {"value": {"who": {"meows": 1}}}
 
@@ -146,6 +217,12 @@ def test_the_schema_holds_the_models_with_references_that_resolve():
     schema = train_of(list[User]).signature.json_schema
     assert schema["properties"]["value"]["items"] == {"$ref": "#/$defs/value.User"}
     assert schema["$defs"]["value.User"]["required"] == ["name"]
+
+
+def test_the_schema_names_the_fields_as_they_are_stored():
+    train = train_of(Aliased)
+    assert train.bind(Aliased(readAs=7)).input == b'{"value":{"value":7}}'
+    assert list(train.signature.json_schema["properties"]["value"]["properties"]) == ["value"]
 
 
 def test_pydantic_is_not_imported_for_those_who_do_not_use_it():

@@ -53,6 +53,9 @@ def test_a_function_may_leave_its_return_unannotated():
         (str, "\0", "the value: a NUL character"),
         (str, "\ud800", "the value: a lone surrogate"),
         (float | None, math.nan, "the value: nan has no place"),
+        (str, b"abc", "bytes would arrive as base64 text"),
+        (Any, bytearray(b"abc"), "bytes would arrive as base64 text"),
+        (bytes, "YWJj", "expected `bytes`, got `str`"),
         (Any, [math.nan], "[0]: nan has no place"),
     ],
 )

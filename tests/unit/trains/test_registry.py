@@ -4,7 +4,14 @@ import sys
 
 import pytest
 
-from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidTrain, TrainWithoutApp, UnknownTrain
+from interlock.errors import (
+    DeclarationAfterStart,
+    DuplicateName,
+    InvalidOption,
+    InvalidTrain,
+    TrainWithoutApp,
+    UnknownTrain,
+)
 from interlock.trains.registry import Registry
 
 module_registry = Registry()
@@ -63,6 +70,16 @@ def test_a_name_or_alias_that_is_taken_is_refused(name, aliases):
     with pytest.raises(DuplicateName, match="name="):
         registry.train(name=name, aliases=aliases)(lambda: None)
     assert registry.names() == {"a", "old"}
+
+
+@pytest.mark.parametrize("options", [{"name": "*"}, {"name": "all", "aliases": ["*"]}])
+def test_no_train_takes_the_name_that_stands_for_all_of_them(options):
+    registry = Registry()
+    with pytest.raises(InvalidOption, match="stands for all trains"):
+        registry.train(Holder.static, **options)
+    with pytest.raises(InvalidOption, match="stands for all trains"):
+        registry.chain("*", double)
+    assert len(registry) == 0
 
 
 def test_a_chain_cannot_take_the_name_of_a_train():
