@@ -131,7 +131,7 @@ async def test_no_manifest_is_queued_twice_and_no_fire_has_two_entries(
         if NO_INDEXES in off:
             await without_indexes(world)
         children = fleet.start_many(processes, f"{MODULE}:tick_over_and_over", migrated, cycles, off)
-        reports = [await child.expect("done", timeout=110) for child in children]
+        reports = [await child.expect("done", timeout=270) for child in children]
         assert sum(report["queued"] for report in reports) > manifests
         assert sum(report["doubles"] for report in reports) == 0
         assert await repeated_fires(world) == 0
@@ -236,9 +236,9 @@ async def tick_once_without_limits(dsn: str) -> None:
 LARGE = """
 INSERT INTO interlock.manifest (external_id, origin, train, input, group_id, schedule_kind, schedule, misfire,
                                 misfire_threshold, planned_at, next_run_at)
-SELECT 'm' || n, 'runtime', repeat('t', 400), '{}', 1, 'every', '{"kind": "every", "interval_us": 3600000000}',
+SELECT 'm' || n, 'runtime', repeat('t', 6000), '{}', 1, 'every', '{"kind": "every", "interval_us": 3600000000}',
        'fire_once', interval '60 s', now() - interval '1 s', now() - interval '1 s'
-FROM generate_series(1, 60000) n
+FROM generate_series(1, 5000) n
 """
 FETCHING = """
 SELECT pid FROM pg_stat_activity
@@ -264,7 +264,7 @@ async def stopped_in_its_fetch(world: World, fleet, dsn: str, *, limits: bool) -
 
 
 async def tick_all(dsn: str, *off: str) -> None:
-    """No limit, so that the answer is larger than the buffers of the line; it is given when the test allows it."""
+    """All that a cycle reads, so that the answer exceeds the buffers of the line; it is given when the test says so."""
     from interlock.store.sql import source_of
 
     text, place = source_of("manifest/load"), "    where g.enabled\n"

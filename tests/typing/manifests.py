@@ -9,6 +9,7 @@ from typing import Literal, assert_type
 
 from interlock import Backoff, Interlock, cron, every, exclude, once
 from interlock.manifests.refs import Group, ManifestRef, ManifestRefs
+from interlock.testing import BlockingStepper, Stepper, stepper
 
 app = Interlock(name="shop")
 
@@ -59,6 +60,7 @@ app.schedule("wrong", greet.bind("x"), every(hours=1), grop="etl")  # type: igno
 app.schedule("wrong", greet.bind("x"), every(hours=1), misfire="panic")  # type: ignore[arg-type]
 app.schedule("wrong", greet.bind("x"), every(hours=1), timeout=30)  # type: ignore[arg-type]
 app.schedule("wrong", greet.bind("x"), every(hours=1), exclude=["sat"])  # type: ignore[list-item]
+app.schedule("wrong", greet.bind("x"), every(hours=1), exclude=(e for e in [exclude.dates("2030-01-01")]))  # type: ignore[arg-type]
 
 load = extract.then("load", count.bind([1]), max_attempts=1)
 assert_type(load, ManifestRef)
@@ -84,3 +86,13 @@ async def at_run_time() -> None:
     await app.aput_schedule("wrong", greet.bind(3), cron("@daily"))  # type: ignore[arg-type]
     await app.aput_schedule("wrong", greet.bind("x"), parent=3)  # type: ignore[arg-type]
     app.put_schedule("wrong", greet.bind("x"), grop="etl")  # type: ignore[call-arg]
+
+
+async def in_tests() -> None:
+    async with stepper(app) as step:
+        assert_type(step, Stepper)
+        assert_type(await step.drain(), int)
+    with stepper(app, inline=True) as blocking:
+        assert_type(blocking, BlockingStepper)
+        assert_type(blocking.drain(), int)
+    stepper(app, start="2030-01-01")  # type: ignore[arg-type]

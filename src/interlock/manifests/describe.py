@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,7 @@ from interlock.errors import InvalidOption, InvalidSchedule, PayloadTooLarge, Un
 from interlock.manifests.options import ManifestKeywords, checked_exclusions, checked_misfire, checked_policy
 from interlock.model.manifest import ManifestDeclaration
 from interlock.model.plan import check_schedule
-from interlock.model.schedule import MAXIMUM_DURATION, Cron, Dependent, Dormant, Every, Manual, Once, time_zone
-from interlock.model.wall_clock import zone_named
+from interlock.model.schedule import MAXIMUM_DURATION, Cron, Dependent, Dormant, Every, Manual, Once, in_zone, time_zone
 from interlock.trains.bound import Bound
 from interlock.trains.names import checked_name
 from interlock.trains.options import refuse_unknown
@@ -34,7 +32,7 @@ class Describer:
         refuse_unknown(options, ManifestKeywords)
         checked_name("external_id", external_id)
         self._check_bound(external_id, bound)
-        schedule = _in_zone(schedule, options.get("tz"))
+        schedule = in_zone(schedule, options.get("tz"))
         misfire, threshold = checked_misfire(options, self._settings)
         declaration = ManifestDeclaration(
             external_id=external_id,
@@ -46,7 +44,7 @@ class Describer:
             misfire=misfire,
             misfire_threshold=threshold,
             variance=options.get("variance", timedelta(0)),
-            **checked_policy(options, bound.declaration.options),
+            **checked_policy(options, bound.declaration.options, self._settings),
         )
         _check(declaration)
         return declaration
@@ -75,14 +73,6 @@ def checked_when(when: object) -> Schedule:
         case _:
             hint = "write every(…), cron(…), once(…), or None for a manifest that is only triggered"
             raise InvalidSchedule(found=when, problem="is not a schedule", hint=hint)
-
-
-def _in_zone(schedule: Schedule, tz: str | None) -> Schedule:
-    """A cron expression that names no zone of its own is read in the manifest's."""
-    if tz is None:
-        return schedule
-    zone_named(tz)
-    return replace(schedule, tz=tz) if isinstance(schedule, Cron) and schedule.tz == "UTC" else schedule
 
 
 def _check(declaration: ManifestDeclaration) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from interlock.store.connection import Connection
     from interlock.store.manifest import Manifests
 
+MOST = 5_000
+"""However many a cycle may queue: what one transaction handles has to fit into the limits of a tick."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -25,6 +28,6 @@ class Loaded:
 
 async def load_manifests(conn: Connection, manifests: Manifests, *, limit: int | None, now: datetime | None) -> Loaded:
     """Twice as many as can be queued, because some of them will turn out to be blocked or skipped."""
-    due, share = await manifests.load(conn, bound=None if limit is None else 2 * limit, now=now)
+    due, share = await manifests.load(conn, bound=MOST if limit is None else min(2 * limit, MOST), now=now)
     by_group = Counter(manifest.group_id for manifest in due)
-    return Loaded(due, more=share is not None and max(by_group.values(), default=0) >= share)
+    return Loaded(due, more=max(by_group.values(), default=0) >= share)

@@ -19,7 +19,7 @@ from interlock.trains.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
     from datetime import timedelta
 
     from interlock.manifests.settings import ManifestSettings
@@ -34,7 +34,7 @@ class ManifestKeywords(TypedDict, total=False):
     group: str | Named | None
     tz: str | None
     variance: timedelta
-    exclude: Iterable[Exclusion]
+    exclude: Collection[Exclusion]
     misfire: Literal["fire_once", "skip"] | None
     misfire_threshold: timedelta | None
     max_attempts: int | None
@@ -47,7 +47,7 @@ class ManifestKeywords(TypedDict, total=False):
     enabled: bool
 
 
-def checked_policy(keywords: ManifestKeywords, train: TrainOptions) -> dict[str, Any]:
+def checked_policy(keywords: ManifestKeywords, train: TrainOptions, settings: ManifestSettings) -> dict[str, Any]:
     """Group, priority, attempts, delays and timeout: the manifest's own word, else its train's.
 
     The train's word is written into the manifest, because the server that queues it may not know the train.
@@ -59,7 +59,7 @@ def checked_policy(keywords: ManifestKeywords, train: TrainOptions) -> dict[str,
         "max_attempts": _first(checked_count("max_attempts", keywords.get("max_attempts")), train.max_attempts),
         "timeout": _first(checked_timeout(keywords.get("timeout")), train.timeout),
         "enabled": checked_flag("enabled", keywords.get("enabled", True)),
-        **_delays(keywords, train),
+        **_delays(keywords, train, settings),
     }
 
 
@@ -67,9 +67,9 @@ def _first(own: Any, inherited: Any) -> Any:
     return inherited if own is None else own
 
 
-def _delays(keywords: ManifestKeywords, train: TrainOptions) -> dict[str, Any]:
+def _delays(keywords: ManifestKeywords, train: TrainOptions, settings: ManifestSettings) -> dict[str, Any]:
     names = ("retry_delay", "retry_backoff", "max_retry_delay")
-    single = {name: keywords.get(name) for name in names}
+    single: dict[str, Any] = {name: keywords.get(name) for name in names}
     retry = keywords.get("retry")
     if retry is not None and not isinstance(retry, Backoff):
         raise InvalidOption(option="retry", found=retry, expected="Backoff(delay, factor, max_delay)")
@@ -78,10 +78,17 @@ def _delays(keywords: ManifestKeywords, train: TrainOptions) -> dict[str, Any]:
     if retry is not None and stated:
         raise InvalidOption(option="retry", found=retry, expected=f"not together with {', '.join(stated)}")
     chosen = train.retry if retry is None else retry
-    if chosen is None:
-        return single
-    inherited = dict(zip(names, (chosen.delay, float(chosen.factor), chosen.max_delay), strict=True))
-    return inherited | stated
+    inherited = single if chosen is None else dict(zip(names, _parts(chosen), strict=True))
+    delays = inherited | stated
+    longest = settings.max_retry_delay if delays["max_retry_delay"] is None else delays["max_retry_delay"]
+    if "retry_delay" in stated and stated["retry_delay"] > longest:
+        expected = f"at most max_retry_delay, which is {longest}; raise that as well"
+        raise InvalidOption(option="retry_delay", found=stated["retry_delay"], expected=expected)
+    return delays
+
+
+def _parts(backoff: Backoff) -> tuple[timedelta, float, timedelta]:
+    return backoff.delay, float(backoff.factor), backoff.max_delay
 
 
 def _check_delays(single: dict[str, Any]) -> None:
@@ -91,9 +98,6 @@ def _check_delays(single: dict[str, Any]) -> None:
     for name in ("retry_delay", "max_retry_delay"):
         if single[name] is not None:
             checked_duration(name, single[name])
-    first, longest = single["retry_delay"], single["max_retry_delay"]
-    if first is not None and longest is not None and longest < first:
-        raise InvalidOption(option="max_retry_delay", found=longest, expected="at least retry_delay")
 
 
 def checked_misfire(keywords: ManifestKeywords, settings: ManifestSettings) -> tuple[Misfire, timedelta]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interlock.errors import InvalidOption, UnknownManifest
 from interlock.trains.names import checked_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Unpack
 
     from interlock.manifests.options import ManifestKeywords
@@ -106,13 +106,15 @@ class ManifestRefs(Mapping[str, ManifestRef]):
 def keyed(prefix: str, items: Iterable[tuple[str | int, Bound[Any]]]) -> list[tuple[str, str, Bound[Any]]]:
     """Key, external id and train with its input of each item; the id is `prefix-key`."""
     checked_name("prefix", prefix)
+    expected = "pairs of a key (text or number) and a train with its input"
+    if not isinstance(items, Iterable):
+        raise InvalidOption(option="items", found=items, expected=expected)
     found = []
     for item in items:
         match item:
             case (str() | int() as key, bound) if not isinstance(key, bool):
                 found.append((str(key), f"{prefix}-{key}", bound))
             case _:
-                expected = "pairs of a key (text or number) and a train with its input"
                 raise InvalidOption(option="items", found=item, expected=expected)
     return found
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.model.schedule import Schedule
 
 DEFAULT_MISFIRE_THRESHOLD = timedelta(seconds=60)
+_FEW = 10  # one leap day in nine, at the latest, falls on a given weekday, also around a century without one
 
 
 class Misfire(StrEnum):
@@ -211,14 +212,18 @@ def _check_not_negative(found: object, name: str) -> None:
 def _first_allowed(
     schedule: Schedule, after: datetime, anchor: datetime, exclusions: Sequence[Exclusion], tz: str
 ) -> datetime | None:
-    """The first occurrence after `after` that nothing excludes, going from exclusion to exclusion."""
-    horizon = after + HORIZON
+    """The first occurrence after `after` that nothing excludes, going from exclusion to exclusion.
+
+    It is looked for within the horizon, and beyond it among the first few: leap days, for example, lie years apart.
+    """
+    horizon, looked_at = after + HORIZON, 0
     nominal = next_occurrence(schedule, after, anchor)
-    while nominal is not None and exclusions and nominal <= horizon:
+    while nominal is not None and exclusions and (nominal <= horizon or looked_at < _FEW):
         allowed = next_allowed(exclusions, tz, nominal)
         if allowed == nominal:
             return nominal
         nominal = None if allowed is None else next_occurrence(schedule, allowed - TICK, anchor)
+        looked_at += 1
     return None if exclusions else nominal
 
 

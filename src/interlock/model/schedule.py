@@ -5,9 +5,9 @@ A schedule that exists is valid: every way to build one, also from stored data, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from interlock.errors import InvalidSchedule
 from interlock.model.cron import checked_expression, next_fire
@@ -36,6 +36,8 @@ class Cron:
 
     expression: str
     tz: str
+    zone_is_said: bool = field(default=True, compare=False, repr=False)
+    """Whether the zone was named; else that of its manifest or timer takes its place."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "expression", checked_expression(self.expression))
@@ -85,6 +87,7 @@ class Manual:
 
 
 Schedule = Every | Cron | Once | Dependent | Dormant | Manual
+S = TypeVar("S", bound=Schedule)
 
 
 def every(
@@ -102,9 +105,13 @@ def every(
     )
 
 
-def cron(expression: str, *, tz: str = "UTC") -> Cron:
-    """Run by a cron expression of 5 fields, of 6 with seconds first, or an alias such as `@daily`."""
-    return Cron(expression, tz)
+def cron(expression: str, *, tz: str | None = None) -> Cron:
+    """Run by a cron expression of 5 fields, of 6 with seconds first, or an alias such as `@daily`.
+
+    Its times are those of the zone; without one they are those of the manifest's or timer's zone, which is UTC unless
+    that says so.
+    """
+    return Cron(expression, "UTC" if tz is None else tz, zone_is_said=tz is not None)
 
 
 def once(*, at: datetime | None = None, after: timedelta | None = None) -> Once:
@@ -118,6 +125,14 @@ def time_zone(schedule: Schedule, override: str | None) -> str:
         zone_named(override)
         return override
     return schedule.tz if isinstance(schedule, Cron) else "UTC"
+
+
+def in_zone(schedule: S, tz: str | None) -> S:
+    """A cron expression that names no zone of its own is read in that of its manifest or timer."""
+    if tz is None:
+        return schedule
+    zone_named(tz)
+    return replace(schedule, tz=tz) if isinstance(schedule, Cron) and not schedule.zone_is_said else schedule
 
 
 def next_occurrence(schedule: Schedule, after: datetime, anchor: datetime) -> datetime | None:

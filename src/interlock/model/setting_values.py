@@ -25,7 +25,7 @@ _AT_MOST: dict[str, Any] = {
     "tick_statement_timeout": timedelta(days=1),
     "tick_idle_timeout": timedelta(days=1),
 }
-SECRETS = frozenset({"dsn", "redis_url"})
+SECRETS = frozenset({"dsn", "redis_url", "runner_secret"})
 """Options whose value may hold a password: never shown as they are."""
 
 

@@ -34,12 +34,10 @@ class Manifests:
         led: bool = await self._sql["manifest/lead"].fetchval(conn, schema=self._sql.schema)
         return led
 
-    async def load(
-        self, conn: Connection, *, bound: int | None, now: datetime | None
-    ) -> tuple[list[DueManifest], int | None]:
+    async def load(self, conn: Connection, *, bound: int, now: datetime | None) -> tuple[list[DueManifest], int]:
         """What is due, at most `bound` in all, and the share of a group: one that fills it may have more."""
         rows = await self._sql["manifest/load"].fetch(conn, bound=bound, now=now)
-        return [_due(row) for row in rows], rows[0]["share"] if rows else None
+        return [_due(row) for row in rows], rows[0]["share"] if rows else bound
 
     async def hold_if_unchanged(self, conn: Connection, due: Iterable[DueManifest]) -> set[int]:
         """Lock those that are still as they were read; what others hold is passed over."""

@@ -103,9 +103,11 @@ def test_a_schedule_of_none_waits_for_somebody_to_trigger_it(app, greet):
 def test_a_cron_without_a_zone_of_its_own_is_read_in_the_manifests(app, greet):
     app.schedule("here", greet.bind(), cron("0 3 * * *"), tz="Europe/Berlin")
     app.schedule("there", greet.bind(), cron("0 3 * * *", tz="Asia/Tokyo"), tz="Europe/Berlin")
-    here, there = app.declarations.manifests["here"], app.declarations.manifests["there"]
+    app.schedule("everywhere", greet.bind(), cron("0 3 * * *", tz="UTC"), tz="Europe/Berlin")
+    here, there, everywhere = app.declarations.manifests.values()
     assert (here.schedule, here.time_zone) == (Cron("0 3 * * *", "Europe/Berlin"), "Europe/Berlin")
     assert (there.schedule, there.time_zone) == (Cron("0 3 * * *", "Asia/Tokyo"), "Europe/Berlin")
+    assert (everywhere.schedule, everywhere.time_zone) == (Cron("0 3 * * *", "UTC"), "Europe/Berlin")
 
 
 def test_dependents_know_their_parent(app, greet):
@@ -136,6 +138,12 @@ def test_many_are_called_by_prefix_and_key_and_lead_to_many(app, greet):
 
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def hasty(app):
+    return app.train(name="hasty", retry=Backoff(MINUTE, max_delay=MINUTE))(lambda: None)
+
+
 WRONG = {
     "a cron that is none": (InvalidSchedule, lambda a, t: a.schedule("x", t.bind(), cron("61 * * * *"))),
     "a negative interval": (InvalidSchedule, lambda a, t: a.schedule("x", t.bind(), every(minutes=-1))),
@@ -184,6 +192,14 @@ WRONG = {
         InvalidOption,
         lambda a, t: a.schedule("x", t.bind(), HOURLY, retry_delay=2 * MINUTE, max_retry_delay=MINUTE),
     ),
+    "a first delay beyond the longest of the settings": (
+        InvalidOption,
+        lambda a, t: a.schedule("x", t.bind(), HOURLY, retry_delay=61 * MINUTE),
+    ),
+    "a first delay beyond the longest of the train": (
+        InvalidOption,
+        lambda a, _: a.schedule("x", hasty(a).bind(), HOURLY, retry_delay=2 * MINUTE),
+    ),
     "a backoff said twice": (
         InvalidOption,
         lambda a, t: a.schedule("x", t.bind(), HOURLY, retry=Backoff(MINUTE), retry_delay=MINUTE),
@@ -192,6 +208,7 @@ WRONG = {
     "a switch that is a number": (InvalidOption, lambda a, t: a.schedule("x", t.bind(), HOURLY, enabled=1)),
     "a misspelt option": (InvalidOption, lambda a, t: a.schedule("x", t.bind(), HOURLY, grop="etl")),
     "an item that is no pair": (InvalidOption, lambda a, t: a.schedule_many("x", [t.bind()], HOURLY)),
+    "items that are none": (InvalidOption, lambda a, _: a.schedule_many("x", None, HOURLY)),
     "an item without a train": (InvalidOption, lambda a, _: a.schedule_many("x", [("a", 3)], HOURLY)),
     "a prefix without text": (InvalidOption, lambda a, t: a.schedule_many("", [("a", t.bind())], HOURLY)),
     "one wrong item among many": (

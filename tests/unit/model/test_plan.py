@@ -99,6 +99,19 @@ def test_a_plan_handled_early_is_not_planned_again():
     assert following(cron("0 * * * *"), Plan(NOON), NOON - 3 * HOUR) == Plan(NOON + HOUR)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "excluded", "expected"),
+    [
+        (cron("0 0 29 2 *"), ["sat", "sun"], datetime(2036, 2, 29, tzinfo=UTC)),
+        (cron("0 0 29 2 *"), ["tue", "wed", "thu", "fri", "sat", "sun"], datetime(2044, 2, 29, tzinfo=UTC)),
+        (every(days=2000), ["sun"], datetime(2033, 8, 21, tzinfo=UTC) + timedelta(days=2000)),
+    ],
+)
+def test_an_occurrence_that_is_years_away_is_planned_though_the_one_before_is_excluded(schedule, excluded, expected):
+    leap_day = Plan(datetime(2028, 2, 29, tzinfo=UTC))
+    assert following(schedule, leap_day, exclusions=[exclude.weekdays(*excluded)]) == Plan(expected)
+
+
 def test_a_week_long_exclusion_is_jumped_over_not_walked_through(monkeypatch):
     asked = []
     monkeypatch.setattr(

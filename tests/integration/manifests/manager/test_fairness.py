@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from interlock.manifests import load_manifests
 from interlock.runtime.loop import IMMEDIATELY
 from tests.integration.manifests.manager.world import HOUR
 
@@ -83,6 +84,15 @@ async def test_no_limit_queues_all_at_once(world):
     cycle = await world.tick(max_work_queue_entries_per_cycle=None)
     assert (cycle.due, cycle.queued) == (1000, 1000)
     assert cycle.sleep > IMMEDIATELY
+
+
+@pytest.mark.parametrize("limit", [None, 1000])
+async def test_whatever_the_limit_a_cycle_reads_no_more_than_its_transaction_can_bear(world, monkeypatch, limit):
+    monkeypatch.setattr(load_manifests, "MOST", 100)
+    await fill(world, 1, 250)
+    cycles = [await world.tick(max_work_queue_entries_per_cycle=limit) for _ in range(3)]
+    assert [cycle.queued for cycle in cycles] == [100, 100, 50]
+    assert [cycle.sleep > IMMEDIATELY for cycle in cycles] == [False, False, True]
 
 
 @pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -74,9 +74,30 @@ async def test_a_tick_answers_what_it_did_and_time_moves_only_on_request(office)
         assert step.advance(3 * HOUR) == step.now == START + 3 * HOUR
 
 
+def test_without_an_event_loop_it_does_the_same(office):
+    with stepper(office.app, start=START) as step:
+        assert step.drain() > 0
+        assert office.ran == ["extract", "load"]
+        assert step.advance(HOUR) == step.now == START + HOUR
+        assert step.tick("manifests").queued == 1
+        handle = office.app.trains.get("load").enqueue()
+        step.drain()
+        assert handle.status() == "completed"
+    assert office.ran == ["extract", "load"] * 2 + ["load"]
+
+
 async def test_time_stands_at_the_present_unless_said_otherwise(office):
     async with stepper(office.app) as step:
         assert abs(step.now - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+async def test_time_is_the_databases_again_when_the_stepper_is_done(office):
+    async with stepper(office.app, start=START):
+        pass
+    async with office.app:
+        handle = await office.app.trains.get("load").aenqueue()
+        entry = await office.app.views.entry(handle.id)
+    assert abs(entry.line.created_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 async def test_a_role_that_does_not_exist_is_named(office):

@@ -22,7 +22,7 @@ waiting as materialized (
     limit :bound::bigint
 ),
 share as (
-    select case when :bound::bigint is not null then greatest(:bound::bigint / greatest(count(*), 1), 1) end as size
+    select greatest(:bound::bigint / greatest(count(*), 1), 1) as size
     from waiting
 )
 select
