@@ -21,7 +21,7 @@ MEANINGS = {
     "shutdown_timeout": "how long running work may go on after SIGTERM before it is cancelled",
     # manifests
     "manifest_manager_polling_interval": "how often due manifests are looked for when nothing wakes the manager",
-    "max_work_queue_entries_per_cycle": "how many entries one cycle queues, fair to the groups; none: no limit",
+    "max_work_queue_entries_per_cycle": "how many entries one cycle queues, fair to the groups; none: 5,000 a cycle",
     "dependent_priority_boost": "added to the priority of work that follows another manifest",
     "max_attempts": "how often work runs in all before it becomes a dead letter",
     "retry_delay": "the wait before the second attempt",
@@ -48,6 +48,7 @@ MEANINGS = {
     "max_crashes": "how many servers a piece of work may take down before it becomes a dead letter",
     "max_output_bytes": "an output that is larger fails its execution",
     "settle_window": "how long an outcome may wait for others, to be written with them",
+    "runner_secret": "what a runner and those who submit to it share; a runner does not start without it",
     # upkeep
     "execution_retention": "how long ended executions are kept; the last success of a manifest stays",
     "dead_letter_retention": "how long resolved dead letters are kept",

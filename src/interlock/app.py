@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from interlock.dispatch.gateway import WorkGateway
+from interlock.dispatch.routes import Routes
 from interlock.dispatch.surface import EnqueueingApp
-from interlock.errors import UnknownTrain
+from interlock.errors import InvalidOption, UnknownTrain
 from interlock.locks.open import namespace_of, open_locks
 from interlock.manifests.declare import Declarations
 from interlock.manifests.surface import DeclaringApp
 from interlock.model.execution import Policy
+from interlock.model.server import Role
 from interlock.observe.bus import Bus
 from interlock.observe.events.store import SchemaApplied
 from interlock.operate.dead_letters import DeadLetterDesk
@@ -23,6 +25,7 @@ from interlock.outbox.surface import Outbox
 from interlock.runtime.app_database import AppDatabase
 from interlock.runtime.both_ways import BothWays
 from interlock.runtime.clock import DatabaseClock
+from interlock.runtime.main import run_main
 from interlock.runtime.portal import portal
 from interlock.runtime.server import checked_roles
 from interlock.settings import load_settings
@@ -37,7 +40,7 @@ from interlock.worker.surface import ExtendedApp
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 
-    from interlock.assembly import Assembly
+    from interlock.assembly.server import Assembly
     from interlock.manifests.manager import ManifestManager
     from interlock.model.server import ServerRow
     from interlock.runtime.clock import Clock
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from interlock.trains.options import TrainOptions
     from interlock.upkeep.retention import Retention
     from interlock.web.probes import Around
+    from interlock.web.runner import Listening
 
 
 class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingApp, ExaminedApp):
@@ -87,6 +91,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             clock=lambda: self.clock,
         )
         self.trains.attach(self.work)
+        self.routes = Routes(self.trains)
         self.dead_letters = DeadLetterDesk(lambda: self.commands)
         self.outbox = Outbox(
             lambda: self.settings.store.schema,
@@ -163,17 +168,22 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         """The blocking twin of `aservers`."""
         return portal.call(self.aservers, all=all)
 
-    def running(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> BothWays[Keeper]:
+    def running(
+        self, roles: Iterable[str] | None = None, *, probes: str | None = None, runner: str | None = None
+    ) -> BothWays[Keeper]:
         """Run as a server until the block ends, in these roles; by default in all of them. For `async with` and `with`.
 
         `probes` is where `/live`, `/ready` and `/startup` are answered: a port of the loopback, or ADDRESS:PORT.
+        `runner` makes it a runner, which has no other role: it runs what an HttpSubmitter posts to that address.
         """
-        return BothWays(self._running(roles, probes))
+        return BothWays(self._running(roles, probes, runner))
 
     @asynccontextmanager
-    async def _running(self, roles: Iterable[str] | None, probes: str | None) -> AsyncGenerator[Keeper, None]:
+    async def _running(
+        self, roles: Iterable[str] | None, probes: str | None, runner: str | None
+    ) -> AsyncGenerator[Keeper, None]:
         try:
-            supervisor, keeper = await self._server(roles, probes)
+            supervisor, keeper = await self._server(roles, probes, runner)
             await supervisor.start()
             try:
                 yield keeper
@@ -182,24 +192,34 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         finally:
             await self.aclose()
 
-    async def arun(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> Supervisor:
-        """Run as a server until SIGTERM or SIGINT; a second signal forces. See `running` for `probes`."""
+    async def arun(
+        self, roles: Iterable[str] | None = None, *, probes: str | None = None, runner: str | None = None
+    ) -> Supervisor:
+        """Run as a server until SIGTERM or SIGINT; a second signal forces. See `running` for `probes` and `runner`."""
         try:
-            supervisor, _ = await self._server(roles, probes)
-            with supervisor.handle_signals():
-                await supervisor.run_until_stopped()
-        finally:
+            supervisor, _ = await self._server(roles, probes, runner)
+        except BaseException:
             await self.aclose()
+            raise
+        with supervisor.handle_signals():  # to the end: a late signal must not cut the closing in half
+            try:
+                await supervisor.run_until_stopped()
+            finally:
+                await self.aclose()
         return supervisor
 
-    def run(self, roles: Iterable[str] | None = None, *, probes: str | None = None) -> Supervisor:
+    def run(
+        self, roles: Iterable[str] | None = None, *, probes: str | None = None, runner: str | None = None
+    ) -> Supervisor:
         """Run as a server until SIGTERM; the blocking form of `arun`, for scripts."""
-        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            return runner.run(self.arun(roles, probes=probes))
+        return run_main(self.arun(roles, probes=probes, runner=runner), fast_loop())
 
-    async def _server(self, roles: Iterable[str] | None, probes: str | None = None) -> tuple[Supervisor, Keeper]:
+    async def _server(
+        self, roles: Iterable[str] | None, probes: str | None = None, runner: str | None = None
+    ) -> tuple[Supervisor, Keeper]:
         around = None if probes is None else self._probes_at(probes)
-        assembly = await self._assemble(roles)
+        listening = None if runner is None else self._runner_at(runner, roles)
+        assembly = await self._assemble(roles, listening)
         return assembly.supervisor(around), assembly.keeper
 
     def _probes_at(self, address: str) -> Around:
@@ -207,15 +227,29 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
 
         return probes_at(address, self.events.emit)
 
-    async def _assemble(self, roles: Iterable[str] | None) -> Assembly:
-        """From here on nothing is declared any more; nothing is started yet."""
-        from interlock.assembly import Assembly  # noqa: PLC0415  see retention
+    def _runner_at(self, address: str, roles: Iterable[str] | None) -> Listening:
+        from interlock.web.runner import runner_at  # noqa: PLC0415  see _probes_at
 
-        chosen = checked_roles(roles)
-        for declared in (self.trains, self.extensions, self.declarations, self.timers, self.outbox.emitters):
+        if roles is not None:
+            raise InvalidOption(option="runner", found=address, expected="no roles beside it: a runner has no other")
+        return runner_at(address, self.settings.worker.runner_secret)
+
+    async def _assemble(self, roles: Iterable[str] | None, runner: Listening | None = None) -> Assembly:
+        """From here on nothing is declared any more; nothing is started yet."""
+        from interlock.assembly.server import Assembly  # noqa: PLC0415  see retention
+
+        chosen = checked_roles(roles) if runner is None else frozenset({Role.RUNNER})
+        for declared in (
+            self.routes,
+            self.trains,
+            self.extensions,
+            self.declarations,
+            self.timers,
+            self.outbox.emitters,
+        ):
             declared.freeze()
         await self._ensure_schema(apply=self._database.is_embedded or self.settings.store.schema_apply == "auto")
-        assembly = Assembly(self, await self.adatabase(), chosen)
+        assembly = Assembly(self, await self.adatabase(), chosen, runner)
         self._keeper = assembly.keeper
         return assembly
 
@@ -224,13 +258,14 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         self, clock: Clock, *, inline: bool = False
     ) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
         """Be a server in which nothing runs by itself: answers the tick of each role; see `interlock.testing`."""
-        self.clock = clock
+        before, self.clock = self.clock, clock
         try:
             assembly = await self._assemble(None)
             async with assembly.stepping(inline=inline) as ticks:
                 yield ticks
         finally:
             await self.aclose()
+            self.clock = before
 
     async def _ensure_schema(self, *, apply: bool) -> None:
         if apply:
@@ -242,13 +277,13 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
 
     def retention(self, database: Database) -> Retention:
         """The retention of this app, as its servers run it."""
-        from interlock.assembly import retention_of  # noqa: PLC0415  clients do without the parts of servers
+        from interlock.assembly.server import retention_of  # noqa: PLC0415  clients do without the parts of servers
 
         return retention_of(self, database)
 
     def manager(self, database: Database) -> ManifestManager:
         """The manager of this app, as its servers run it."""
-        from interlock.assembly import manager_of  # noqa: PLC0415  see retention
+        from interlock.assembly.server import manager_of  # noqa: PLC0415  see retention
 
         return manager_of(self, database)
 
@@ -283,7 +318,8 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         return self.settings.runtime.name
 
 
-def _fast_loop() -> Any:
+def fast_loop() -> Any:
+    """What makes the event loop of a server."""
     try:
         import uvloop  # noqa: PLC0415  where it exists
     except ImportError:

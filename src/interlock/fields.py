@@ -21,6 +21,8 @@ class _Asked:
         self._name = name
 
     def __get__(self, instance: object, owner: type[WithFields]) -> Any:
+        if owner is WithFields:  # no dataclass itself: a frozen one may have frozen parents alone
+            raise AttributeError(self._name)
         return getattr(owner._as_dataclass(), self._name)  # noqa: SLF001  the other half of this one idea
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.dispatch.dispatcher import JobDispatcher
 from interlock.runtime.loop import Loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlock.dispatch.dispatcher import JobDispatcher
     from interlock.observe.bus import Emit
 
 
 class DispatchComponent:
-    def __init__(self, dispatcher: JobDispatcher, *, emit: Emit, notify: Callable[[str], None]) -> None:
-        self.name, self._dispatcher, self._notify = dispatcher.name, dispatcher, notify
-        self._loop = Loop(dispatcher.name, dispatcher.run, emit=emit)
+    def __init__(
+        self, dispatcher: JobDispatcher, *, emit: Emit, notify: Callable[[str], None], name: str = JobDispatcher.name
+    ) -> None:
+        self.name, self._dispatcher, self._notify = name, dispatcher, notify
+        self._loop = Loop(name, dispatcher.run, emit=emit)
 
     def wake(self) -> None:
         """There is new work; from any thread."""
@@ -28,6 +30,11 @@ class DispatchComponent:
             self._loop.wake()
         if self._dispatcher.is_capped:
             self._notify("work:")
+
+    def freed_elsewhere(self) -> None:
+        """Something ended on a runner."""
+        if self._dispatcher.freed_elsewhere():
+            self._loop.wake()
 
     async def start(self) -> None:
         """The first tick opens what it needs."""

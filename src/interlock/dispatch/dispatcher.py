@@ -5,6 +5,8 @@ waits to be claimed. So nothing is dispatched further ahead than somebody can ru
 keep their effect on what waits. A tick is one READ COMMITTED transaction: it dispatches what it chose, or nothing.
 Where no cap is to be counted it is one statement.
 
+Trains that are routed elsewhere are left out; a dispatcher with `remote` routes submits them.
+
 With `direct` hands the slots are reserved first, and the worker holds what is dispatched from the moment it exists; how
 much may stand by for slots that are free in a moment is for the worker to say.
 Without them up to one batch more is offered to whoever claims it.
@@ -32,7 +34,7 @@ from interlock.store.line import Line
 from interlock.store.taking import Taking
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from uuid import UUID
 
     from interlock.dispatch.apply_capacity_limits import Skipped
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from interlock.dispatch.room import DirectHands, Hands, Room
     from interlock.dispatch.select import Selection
     from interlock.dispatch.settings import DispatchSettings
-    from interlock.dispatch.submitters.protocol import LocalSubmitter, Submitter
+    from interlock.dispatch.submitters.protocol import LocalSubmitter, Route
     from interlock.model.execution import Claim, Reservation
     from interlock.model.work import Dispatched
     from interlock.observe.bus import Emit
@@ -97,7 +99,8 @@ class JobDispatcher:
         emit: Emit,
         direct: DirectHands | None = None,
         server: Callable[[], UUID | None] = lambda: None,
-        remote: Sequence[Submitter] = (),
+        remote: Sequence[Route] = (),
+        elsewhere: Collection[str] = (),
         clock: Clock | None = None,
         random: Callable[[], float] = random_numbers.random,
         watched: Callable[[type[Event]], bool] = lambda _: True,
@@ -108,10 +111,9 @@ class JobDispatcher:
         self._clock, self._ahead, self._direct = clock or DatabaseClock(), Ahead(hands), direct
         self._dispatching, self._taking = Dispatching(database.sql), Taking(database.sql)
         self._line = Line(database, "dispatch", by_key=True)
-        self._routed = frozenset(train for submitter in remote for train in submitter.trains)
+        self._routed = frozenset(elsewhere).union(*(route.trains for route in remote))
         self._remote = [
-            RemoteDispatch(database, settings, submitter, server=server, emit=emit, clock=self._clock)
-            for submitter in remote
+            RemoteDispatch(database, settings, route, server=server, emit=emit, clock=self._clock) for route in remote
         ]
 
     async def run(self) -> timedelta:
@@ -128,16 +130,28 @@ class JobDispatcher:
         """Whether the worker has so much to claim that a freed slot is no reason to dispatch."""
         return self._ahead.is_enough(self._settings.max_queued_jobs_per_cycle)
 
+    def freed_elsewhere(self) -> bool:
+        """A runner has room, or something ended there: answers whether a tick is of use."""
+        waited = [remote.has_room() for remote in self._remote]
+        return any(waited) or self.is_capped
+
     async def close(self) -> None:
-        """Let go of the connection that the ticks share."""
+        """Let go of the connections that the ticks share."""
         await self._line.close()
+        for remote in self._remote:
+            await remote.close()
 
     async def tick(self) -> DispatchCycle:
         began = time.monotonic()
         findings = await (self._offer() if self._direct is None else self._fill(self._direct))
         submitted = [await remote.cycle() for remote in self._remote]
         cycle = DispatchCycle(
-            sleep=self._sleep(findings, contended=any(each.contended for each in submitted)),
+            sleep=min(
+                [
+                    self._sleep(findings, contended=any(each.contended for each in submitted)),
+                    *(each.wait for each in submitted if each.wait is not None),
+                ]
+            ),
             dispatched=findings.dispatched,
             skipped=findings.selection.verdict.skipped if findings.selection else (),
             lost=findings.lost,

@@ -1,4 +1,4 @@
-"""The calls of an app that enqueue many runs at once."""
+"""The calls of an app that enqueue many runs at once, and that say which trains run elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from interlock.trains.gateway import Order
 
 if TYPE_CHECKING:
     from interlock.dispatch.gateway import WorkGateway
+    from interlock.dispatch.routes import Routes
+    from interlock.dispatch.submitters.protocol import Submitter
     from interlock.trains.handle import Handle
+    from interlock.trains.train import Train
 
 
 RUNS = "a list of train.bind(…), or train.using(…).order(…) for a run with options of its own"
@@ -19,6 +22,14 @@ RUNS = "a list of train.bind(…), or train.using(…).order(…) for a run with
 
 class EnqueueingApp:
     work: WorkGateway
+    routes: Routes
+
+    def add_submitter(self, submitter: Submitter, *, trains: Iterable[Train[..., Any, Any] | str]) -> None:
+        """Let these trains run elsewhere: the servers of this app submit them, and do not run them themselves.
+
+        They go on being declared, enqueued and scheduled like all others.
+        """
+        self.routes.add(submitter, trains)
 
     async def aenqueue_many(
         self, runs: Iterable[Bound[Any] | Order], *, conn: object | None = None

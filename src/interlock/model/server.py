@@ -19,6 +19,8 @@ class Role(StrEnum):
     DISPATCH = "dispatch"
     TIMERS = "timers"
     OUTBOX = "outbox"
+    RUNNER = "runner"
+    """Runs what is submitted to it; it has no other role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

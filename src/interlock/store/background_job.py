@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlock.model.execution import Claim
+from interlock.model.lifecycle import ExecutionState
+from interlock.model.outcome import WORKER_LOST, Ending
+from interlock.store.execution import Executions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 class BackgroundJobs:
     def __init__(self, sql: Catalog) -> None:
         self._claim, self._release = sql["background_job/claim"], sql["background_job/release"]
-        self._recall = sql["background_job/recall"]
+        self._recall, self._executions = sql["background_job/recall"], Executions(sql)
 
     async def claim(
         self,
@@ -40,5 +43,17 @@ class BackgroundJobs:
         return [Claim._make(row) for row in await self._recall.fetch(conn, server=server, token=token)]
 
     async def release_if_held(self, conn: Connection, ids: list[int], tokens: list[UUID]) -> list[int]:
-        """Hand claimed jobs back, with the same attempt; answers those that were still held."""
-        return [row[0] for row in await self._release.fetch(conn, ids=ids, tokens=tokens)]
+        """Hand claimed jobs back, with the same attempt; answers those that were still held.
+
+        What had been submitted to this server goes back to the queue, in its old place and uncounted, as if recovery
+        had found it: there is no job that another worker could claim.
+        """
+        rows = await self._release.fetch(conn, ids=ids, tokens=tokens)
+        submitted = [_handed_back(row["id"]) for row in rows if row["submitted"]]
+        await self._executions.end(conn, submitted, now=None)
+        return [row["id"] for row in rows]
+
+
+def _handed_back(execution_id: int) -> Ending:
+    message = "its server shut down before the end and handed it back"
+    return Ending(execution_id, None, ExecutionState.FAILED, failure=WORKER_LOST, error_message=message)

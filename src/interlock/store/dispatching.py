@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from interlock.model.failure import kind_of, message_of
 from interlock.model.work import Candidate, Dispatched, Lane
 
 if TYPE_CHECKING:
@@ -161,8 +162,8 @@ class Dispatching:
             execution_id=claimed.execution_id,
             entry_id=claimed.entry_id,
             token=token,
-            error_type=type(error).__name__,
-            error_message=str(error),
+            error_type=kind_of(error),
+            error_message=message_of(error),
             delay=delay,
             now=now,
         )

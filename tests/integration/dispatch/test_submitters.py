@@ -11,7 +11,11 @@ import pytest
 from interlock import failpoints
 from interlock.dispatch.submitters.inline import InlineSubmitter
 from interlock.dispatch.submitters.postgres import PostgresSubmitter
+from interlock.dispatch.submitters.protocol import NoRoom, Route
 from interlock.observe.events.work import SubmitFailed
+from interlock.runtime.loop import Loop
+from interlock.store.dispatching import Dispatching
+from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
 
 SERVER = uuid4()
@@ -24,6 +28,7 @@ class Remote:
 
     def __init__(self, conn, trains=("far",), refuses: int = 0) -> None:
         self.trains, self._conn, self.refuses = frozenset(trains), conn, refuses
+        self.full, self.wait, self.tells = False, timedelta(seconds=0.3), False
         self.taken, self.seen, self.at_once, self.most_at_once = [], [], 0, 0
         self._lock = asyncio.Lock()
 
@@ -37,12 +42,17 @@ class Remote:
                     submission.execution_id,
                 )
             self.seen.append(dict(row))
+            if self.full:
+                raise NoRoom(self.wait, or_notice=self.tells)
             if self.refuses > 0:
                 self.refuses -= 1
                 raise ConnectionError("nobody at home")
             self.taken.append(submission)
         finally:
             self.at_once -= 1
+
+    async def aclose(self) -> None:
+        pass
 
 
 @pytest.fixture(autouse=True)
@@ -52,13 +62,24 @@ def nothing_stays_armed():
 
 
 def dispatcher(ramp, remote, **settings):
-    return ramp.dispatcher(remote=[remote], server=lambda: SERVER, hands=Hands(["work", "far"]), **settings)
+    return ramp.dispatcher(
+        remote=[Route(remote, remote.trains)], server=lambda: SERVER, hands=Hands(["work", "far"]), **settings
+    )
 
 
 async def execution(ramp, entry_id: int):
     return await ramp.conn.fetchrow(
         "SELECT * FROM interlock.execution WHERE entry_id = $1 ORDER BY id DESC LIMIT 1", entry_id
     )
+
+
+def pause_of(one) -> float:
+    return one._remote[0]._pause().total_seconds()
+
+
+def end_pause(one) -> None:
+    """As if the time had passed for which a submitter is to be left alone."""
+    one._remote[0]._again_at = one._remote[0]._room_at = 0.0
 
 
 async def make_due(ramp) -> None:
@@ -124,6 +145,7 @@ async def test_a_failed_submit_closes_the_execution_and_queues_the_entry_again(r
     [told] = ramp.told(SubmitFailed)
     assert not told.final
     await make_due(ramp)
+    end_pause(one)
     assert (await one.tick()).submitted == 1
 
 
@@ -135,6 +157,7 @@ async def test_after_the_last_failed_submit_the_work_is_left_to_a_person(ramp, a
     for _ in range(submits):
         assert (await one.tick()).failed_submits == 1
         await make_due(ramp)
+        end_pause(one)
     assert (await one.tick()).failed_submits == 0
     dead = await ramp.conn.fetchrow("SELECT * FROM interlock.dead_letter")
     assert (dead["reason"], dead["first_entry_id"], dead["state"]) == ("submit_failed", id, "awaiting_intervention")
@@ -159,6 +182,170 @@ async def test_a_submit_that_fails_after_another_has_recovered_the_work_changes_
     assert (await ramp.entry(id))["state"] == "dispatched"
 
 
+async def test_where_there_is_no_room_the_claim_is_undone_and_no_attempt_is_used(ramp):
+    ids = await ramp.queue(9, train="far")
+    before = [dict(await ramp.entry(id)) for id in ids]  # noqa: A001  the row's own word
+    remote = Remote(ramp.conn)
+    remote.full = True
+    one = dispatcher(ramp, remote, max_concurrent_dispatch=3, max_dispatch_attempts=1)
+    for _ in range(3):
+        cycle = await one.tick()
+        assert (cycle.submitted, cycle.failed_submits) == (0, 0)
+        end_pause(one)
+    assert len(remote.seen) == 9, "a cycle ends where there is no room"
+    assert [dict(await ramp.entry(id)) for id in ids] == before  # noqa: A001  as above
+    assert await ramp.conn.fetchval("SELECT count(*) FROM interlock.execution") == 0
+    remote.full = False
+    assert (await one.tick()).submitted == 9
+
+
+async def test_where_there_is_no_room_it_asks_again_when_it_was_told_to(ramp):
+    await ramp.queue(train="far")
+    remote = Remote(ramp.conn)
+    remote.full = True
+    one = dispatcher(ramp, remote, job_dispatcher_polling_interval=timedelta(minutes=5))
+    assert timedelta(seconds=0.1) < (await one.tick()).sleep <= timedelta(seconds=0.3)
+    remote.full = False
+    await asyncio.sleep(0.3)
+    assert (await one.tick()).submitted == 1
+
+
+async def test_who_has_no_room_and_says_to_ask_at_once_is_not_asked_without_end(ramp):
+    await ramp.queue(train="far")
+    remote = Remote(ramp.conn)
+    remote.full, remote.wait = True, timedelta(0)
+    one = dispatcher(ramp, remote)
+    assert (await one.tick()).sleep > timedelta(0)
+    assert pause_of(one) > 0
+    await one.tick()
+    assert len(remote.seen) == 1
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_a_notice_of_room_ends_the_wait_only_of_those_who_say_so(ramp, tells):
+    await ramp.queue(train="far")
+    remote = Remote(ramp.conn)
+    remote.full, remote.wait, remote.tells = True, timedelta(minutes=5), tells
+    one = dispatcher(ramp, remote)
+    await one.tick()
+    assert pause_of(one) > 200
+    assert one.freed_elsewhere() is tells
+    assert (pause_of(one) < 1) is tells
+    assert not one.freed_elsewhere(), "it was told already"
+    await asyncio.sleep(0.02)
+    await one.tick()
+    assert len(remote.seen) == (2 if tells else 1)
+
+
+async def test_a_notice_of_room_does_not_end_the_pause_after_a_failure(ramp):
+    await ramp.queue(train="far")
+    one = dispatcher(ramp, Remote(ramp.conn, refuses=9))
+    await one.tick()
+    assert not one.freed_elsewhere()
+    assert pause_of(one) > 1
+
+
+async def test_what_ends_elsewhere_wakes_a_dispatcher_that_counts_caps(ramp):
+    await ramp.group("default", cap=1)
+    one = ramp.dispatcher()
+    await one.tick()
+    assert one.freed_elsewhere()
+
+
+async def test_what_was_cancelled_while_there_was_no_room_stays_cancelled(ramp):
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+
+    class Cancelling(Remote):
+        async def submit(self, submission) -> None:
+            await ramp.conn.execute(
+                "UPDATE interlock.execution SET state = 'cancelled', ended_at = now() WHERE id = $1",
+                submission.execution_id,
+            )
+            raise NoRoom(timedelta(0))
+
+    await dispatcher(ramp, Cancelling(ramp.conn)).tick()
+    assert (await execution(ramp, id))["state"] == "cancelled"
+    assert (await ramp.entry(id))["state"] == "dispatched"
+
+
+async def test_a_failed_submit_ends_the_cycle_so_that_an_outage_does_not_use_up_the_attempts_of_a_whole_queue(ramp):
+    await ramp.queue(9, train="far")
+    one = dispatcher(ramp, Remote(ramp.conn, refuses=99))
+    assert (await one.tick()).failed_submits == 1
+    assert await ramp.conn.fetchval("SELECT count(*) FROM interlock.work_queue WHERE submits > 0") == 1
+
+
+async def test_no_notice_ends_the_pause_after_a_failed_submit(ramp):
+    """While a runner is away each notice of new work would use up an attempt of the next in the queue."""
+    remote = Remote(ramp.conn, refuses=99)
+    one = dispatcher(ramp, remote, job_dispatcher_polling_interval=timedelta(minutes=5))
+    loop = Loop("submit", one.run, emit=[].append)
+    running = asyncio.create_task(loop.run())
+    for _ in range(20):
+        await ramp.queue(train="far")
+        before = loop.ticks
+        loop.wake()
+        await eventually(lambda before=before: loop.ticks > before)
+    assert await ramp.conn.fetchval("SELECT sum(submits) FROM interlock.work_queue") == 1
+    loop.stop()
+    await running
+
+
+async def test_the_pause_grows_with_failures_in_a_row_and_ends_with_the_first_that_is_taken(ramp):
+    await ramp.queue(9, train="far")
+    remote = Remote(ramp.conn, refuses=5)
+    one = dispatcher(ramp, remote, job_dispatcher_polling_interval=timedelta(minutes=5))
+    pauses = []
+    for _ in range(5):
+        assert (await one.tick()).failed_submits == 1
+        pauses.append(round(pause_of(one)))
+        assert (await one.tick()).failed_submits == 0
+        end_pause(one)
+    assert pauses == [2, 4, 8, 10, 10]
+    remote.refuses = 0
+    assert (await one.tick()).submitted > 0
+    await ramp.queue(train="far")
+    remote.refuses = 1
+    assert (await one.tick()).failed_submits == 1
+    assert round(pause_of(one)) == 2
+
+
+async def test_a_submit_whose_end_could_not_be_written_is_put_back_by_the_next_cycle(ramp, monkeypatch):
+    """Its server lives, so neither recovery nor a reaper would ever look at it."""
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+    remote = Remote(ramp.conn, refuses=1)
+    one = dispatcher(ramp, remote)
+    broken = Dispatching.requeue_if_held
+
+    async def away(*_, **__):
+        raise ConnectionError("the database is away")
+
+    monkeypatch.setattr(Dispatching, "requeue_if_held", away)
+    with pytest.raises(ConnectionError):
+        await one.tick()
+    assert (await execution(ramp, id))["state"] == "pending"
+    monkeypatch.setattr(Dispatching, "requeue_if_held", broken)
+    assert (await one.tick()).submitted == 1
+    assert [each.entry_id for each in remote.taken] == [id]
+
+
+async def test_an_error_with_a_nul_byte_is_written_all_the_same(ramp):
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+
+    class Odd(Remote):
+        async def submit(self, _) -> None:
+            raise ConnectionError("it said \0")
+
+    await dispatcher(ramp, Odd(ramp.conn)).tick()
+    assert (await execution(ramp, id))["error_message"] == "it said \\x00"
+
+
+async def test_a_train_that_is_submitted_elsewhere_is_not_dispatched_here(ramp):
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+    cycle = await ramp.dispatcher(elsewhere=["far"], hands=Hands(["work", "far"])).tick()
+    assert (cycle.dispatched, (await ramp.entry(id))["state"]) == ((), "queued")
+
+
 async def test_caps_hold_for_routed_trains(ramp):
     await ramp.group("default", cap=2)
     await ramp.queue(9, train="far")
@@ -168,7 +355,7 @@ async def test_caps_hold_for_routed_trains(ramp):
 async def test_a_server_that_is_not_registered_submits_nothing(ramp):
     await ramp.queue(train="far")
     remote = Remote(ramp.conn)
-    cycle = await ramp.dispatcher(remote=[remote], hands=Hands(["far"])).tick()
+    cycle = await ramp.dispatcher(remote=[Route(remote, remote.trains)], hands=Hands(["far"])).tick()
     assert (cycle.submitted, cycle.failed_submits, remote.taken) == (0, 0, [])
 
 

@@ -215,6 +215,18 @@ async def test_a_failure_that_is_tried_again_leaves_its_manifest_blocked(yard, e
     assert not await yard.marker(manifest)
 
 
+async def test_a_manual_run_its_retry_and_its_dead_letter_hold_back_no_marker(yard, end):
+    manifest = await yard.manifest("hourly")
+    for most in (1, 3):  # the first leaves a dead letter, the second a retry, the third goes on
+        manual = await yard.dispatch(kind="manual", manifest=manifest, max_attempts=most)
+        await end(Ending(manual, await yard.claimed(manual), FAILED, failure="error"))
+    await yard.claimed(await yard.dispatch(kind="manual", manifest=manifest))
+    scheduled = await yard.dispatch(kind="scheduled", manifest=manifest, fire_key="1")
+    await end(Ending(scheduled, await yard.claimed(scheduled), COMPLETED, output="1"))
+    assert (len(await yard.dead_letters()), [entry["kind"] for entry in await yard.queued()]) == (1, ["manual"])
+    assert await yard.marker(manifest)
+
+
 async def test_a_manual_run_sets_no_marker_but_wakes_dependents(yard, end):
     parent = await yard.manifest("parent")
     child = await yard.manifest("child", kind="dependent", parent=parent, planned=False)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.errors import InvalidOption
-from interlock.web.probes import Address, parse_address
+from interlock.web.http import Address, parse_address
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from interlock.errors import InvalidOption
 from interlock.operate.health_signs import Sign
-from interlock.web import probes
-from interlock.web.probes import Address, ProbeServer
+from interlock.web import http
+from interlock.web.http import Address
+from interlock.web.probes import ProbeServer
 
 
 class Signs:
@@ -72,6 +73,8 @@ async def test_a_sign_is_200_when_good_and_503_when_not():
         (b"nonsense\r\n\r\n", 400),
         (b"\x16\x03\x01\x02\x00\n", 400),
         (b"GET /live HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 400),
+        (b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\n\r\n", 400),
+        (b"GET /live HTTP/1.1\r\nA: " + b"x" * 5000 + b"\r\n\r\n", 400),
     ],
 )
 async def test_anything_else_is_answered_and_harms_nobody(request_, status):
@@ -81,7 +84,7 @@ async def test_anything_else_is_answered_and_harms_nobody(request_, status):
 
 
 async def test_a_line_without_end_and_a_client_that_says_nothing_are_cut_off(monkeypatch):
-    monkeypatch.setattr(probes, "PATIENCE", 2)
+    monkeypatch.setattr(http, "PATIENCE", 2)
     async with serving(Signs()) as server:
         for request in (b"GET /" + b"x" * 10_000, b"GET /li", b""):
             reader, writer = await asyncio.open_connection(*server.address)

@@ -1,7 +1,8 @@
-"""What a server says about its probes."""
+"""What a server says about the ports that it opens."""
 
 from __future__ import annotations
 
+import logging
 from typing import ClassVar
 
 from interlock.observe.events.base import Event
@@ -12,3 +13,21 @@ class ProbesListening(Event):
     text: ClassVar[str] = "probes answer at http://{host}:{port}/live, /ready and /startup"
     host: str
     port: int
+
+
+class RunnerListening(Event):
+    subject: ClassVar[str] = "runner"
+    text: ClassVar[str] = "work is taken at http://{host}:{port}/executions"
+    host: str
+    port: int
+
+
+class TakeOverFailed(Event):
+    """A runner could not write that it takes the work; whoever submitted it tries again."""
+
+    subject: ClassVar[str] = "runner"
+    level: ClassVar[int] = logging.WARNING
+    text: ClassVar[str] = "execution {execution_id} of {train} could not be taken over: {error}"
+    execution_id: int
+    train: str
+    error: BaseException

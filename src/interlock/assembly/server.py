@@ -9,11 +9,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from interlock.dispatch.component import DispatchComponent
-from interlock.dispatch.dispatcher import JobDispatcher
-from interlock.dispatch.room import NoHands
+from interlock.assembly.work import DISPATCHING, WorkParts, slots_of
 from interlock.dispatch.submitters.inline import InlineSubmitter
-from interlock.dispatch.submitters.postgres import PostgresSubmitter
 from interlock.locks.retention import LockRetention
 from interlock.manifests.entry_policy import EntryPolicies
 from interlock.manifests.manager import ManifestManager
@@ -33,33 +30,31 @@ from interlock.store.notify import Notifier
 from interlock.timers.component import TimerComponent
 from interlock.upkeep.retention import Retention
 from interlock.upkeep.sweep import Sweep
-from interlock.worker.activate import Activator
-from interlock.worker.hooks import Hooks
-from interlock.worker.lifespan import LifespanComponent
 from interlock.worker.recover import Recovery
-from interlock.worker.slots import Slots
 from interlock.worker.worked import work_and_tell
-from interlock.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from interlock.app import Interlock
-    from interlock.dispatch.submitters.protocol import LocalSubmitter
     from interlock.model.server import ServerProfile
     from interlock.outbox.drain import Drain
     from interlock.runtime.supervisor import Component
     from interlock.store.database import Database
     from interlock.web.probes import Around
+    from interlock.web.runner import Listening
 
 
 class Assembly:
     """The parts of one server; nothing is started yet."""
 
-    def __init__(self, app: Interlock, database: Database, roles: frozenset[Role]) -> None:
-        self._app, self._database, self._settings = app, database, app.settings
+    def __init__(
+        self, app: Interlock, database: Database, roles: frozenset[Role], runner: Listening | None = None
+    ) -> None:
+        self._app, self._database, self._settings, self._runner = app, database, app.settings, runner
         self._emit, self._clock = app.events.emit, app.clock
         self.keeper = Keeper(database, self._profile(roles), self._settings.runtime, emit=self._emit)
+        self._work = WorkParts(app, database, self.keeper)
 
     def supervisor(self, probes: Around | None = None) -> Supervisor:
         components = self._components()
@@ -68,11 +63,12 @@ class Assembly:
     @asynccontextmanager
     async def stepping(self, *, inline: bool) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
         """The tick of each role by its name; nothing ticks by itself."""
-        hooks, notifier = self._hooks(), Notifier(self._database, emit=self._emit)
-        supervisor = self._supervise([self.keeper, self._seeding(), *self._resources(hooks)])
-        worker = self._worker(notifier, hooks)
+        hooks, notifier = self._work.hooks(), Notifier(self._database, emit=self._emit)
+        supervisor = self._supervise([self.keeper, self._seeding(), *self._work.resources(hooks)])
+        worker = self._work.worker(notifier.notify, slots_of(self._app), hooks)
         work = partial(work_and_tell, worker, hooks)
-        dispatcher = self._dispatcher(worker, notifier.notify, InlineSubmitter(work) if inline else None)
+        local = InlineSubmitter(work) if inline else None
+        dispatcher = self._work.dispatcher(worker, notifier.notify, local, remote=tuple(self._app.routes))
         drain, timers = self._drain(), self._timers()
         await supervisor.start()
         try:
@@ -90,13 +86,15 @@ class Assembly:
             await supervisor.stop()
 
     def _profile(self, roles: frozenset[Role]) -> ServerProfile:
-        slots, works, delivers = self._slots(), Role.WORKER in roles, self._delivers(roles)
+        slots, delivers = slots_of(self._app), self._delivers(roles)
+        works, dispatches = bool(roles & {Role.WORKER, Role.RUNNER}), bool(roles & DISPATCHING)
         return describe_server(
             self._settings.runtime,
             roles=roles if delivers else roles - {Role.OUTBOX},
             trains=slots.trains if works else self._app.trains.names(),
             tags=(
                 *(slots.tags if works else ()),
+                *(self._app.routes.tags if dispatches else ()),
                 *(server_tags(self._settings.outbox, self._app.outbox.emitters) if delivers else ()),
             ),
             slots=slots.total if works else 0,
@@ -128,7 +126,8 @@ class Assembly:
             self._looped(LockRetention(self._database)),
             self._looped(self._sweep()),
             *([self._manager_loop(hub)] if Role.MANIFESTS in roles else []),
-            *self._work_components(notifier, hub),
+            *self._work.components(notifier, hub),
+            *([] if self._runner is None else self._work.runner(self._runner, notifier, hub)),
             *([self._timers()] if Role.TIMERS in roles else []),
             *self._outbox_components(hub),
         ]
@@ -187,78 +186,6 @@ class Assembly:
             emit=self._emit,
             notify=notify,
             now=self._clock.injected,
-        )
-
-    def _slots(self) -> Slots:
-        settings = self._settings.worker
-        return Slots(self._app.trains, slots=settings.worker_slots, tags=settings.worker_tags)
-
-    def _hooks(self) -> Hooks:
-        return Hooks(self._app.extensions, self._app.trains, emit=self._emit)
-
-    def _resources(self, hooks: Hooks) -> Sequence[Component]:
-        resources = self._app.extensions.resources
-        wanted = resources or hooks.hear_success or hooks.hear_failure
-        return [LifespanComponent(resources, hooks)] if wanted else []
-
-    def _worker(self, notifier: Notifier, hooks: Hooks, hub: NoticeHub | None = None) -> Worker:
-        boost, policy = self._settings.manifests.dependent_priority_boost, self._app.default_policy()
-        worker = Worker(
-            self._database,
-            self._slots(),
-            settings=self._settings.worker,
-            server=lambda: self.keeper.server,
-            host=self.keeper.profile.name,
-            clock=self._clock,
-            activator=Activator(self._database, policy=policy, boost=boost, clock=self._clock, emit=self._emit),
-            emit=self._emit,
-            notify=notifier.notify,
-            watched=self._app.events.watched,
-            extensions=self._app.extensions,
-            hooks=hooks,
-        )
-        self.keeper.on_lost(worker.lost)
-        if hub is not None:
-            hub.subscribe("job", lambda _: worker.wake())
-            hub.subscribe("cancel", worker.cancel_noticed)
-        return worker
-
-    def _work_components(self, notifier: Notifier, hub: NoticeHub) -> Sequence[Component]:
-        """The worker and its dispatcher; a dispatcher alone serves the trains that run elsewhere."""
-        roles = self.keeper.profile.roles
-        if Role.WORKER not in roles and Role.DISPATCH not in roles:
-            return []
-        hooks = self._hooks()
-        worker = self._worker(notifier, hooks, hub) if Role.WORKER in roles else None
-        dispatcher = self._dispatcher(worker, notifier.notify, direct=worker)
-        dispatch = DispatchComponent(dispatcher, emit=self._emit, notify=notifier.notify)
-        hub.subscribe("work", lambda _: dispatch.wake())
-        self._app.work.wake_with(dispatch.wake)
-        if worker is None:
-            return [dispatch]
-        worker.on_freed(dispatch.freed)
-        return [*self._resources(hooks), worker, dispatch]
-
-    def _dispatcher(
-        self,
-        worker: Worker | None,
-        notify: Callable[[str], None],
-        local: LocalSubmitter | None = None,
-        *,
-        direct: Worker | None = None,
-    ) -> JobDispatcher:
-        hands = NoHands() if worker is None else worker.slots
-        wake = (lambda: None) if worker is None else worker.wake
-        return JobDispatcher(
-            self._database,
-            self._settings.dispatch,
-            hands=hands,
-            local=local or PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
-            direct=direct,
-            server=lambda: self.keeper.server,
-            emit=self._emit,
-            clock=self._clock,
-            watched=self._app.events.watched,
         )
 
     def _seeding(self) -> SeedingComponent:
