@@ -48,6 +48,10 @@ INSERT INTO interlock.server (id, name, roles, trains, tags, slots, host, pid, v
 SELECT gen_random_uuid(), 's', '{}', '{}', '{}', 1, 'h', 1, '0', '1 min', now() + interval '1 min', now(), now(), now()
 RETURNING id
 """
+BY_KEY = """
+SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off;
+SET LOCAL enable_bitmapscan = off
+"""
 SCALES = [
     pytest.param((60_000, 10_000, 5_000), id="reduced"),
     pytest.param((1_000_000, 100_000, 20_000), id="full", marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
@@ -171,9 +175,7 @@ async def test_a_dispatch_touches_what_it_dispatches(explain, conn):
 
 
 async def test_a_dispatch_in_one_statement_touches_what_it_dispatches(explain, conn):
-    await conn.execute(
-        "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
-    )
+    await conn.execute(BY_KEY)
     server = await conn.fetchval(SERVER)
     held = {"server": server, "host": "h", "token": server, "sequence": "interlock.execution_id_seq", "now": None}
     plan = await explain("dispatch/direct", trains=["work", "other"], room=100, looks=100, **held)
@@ -187,6 +189,43 @@ async def test_a_dispatch_in_one_statement_touches_what_it_dispatches(explain, c
     plan = await explain("dispatch/take", ids=await candidates(conn, 100), **held)
     assert scans(plan) == {("work_queue", "work_queue_pkey")}
     assert touched(plan) < 6_000
+
+
+MANY_LANES = f"""
+INSERT INTO interlock.work_queue (kind, train, input, {COLUMNS}, group_id, group_priority, priority, ready)
+SELECT 'adhoc', 'lane ' || n % 400, '{{}}', {POLICY}, 1, 0, 9, true FROM generate_series(1, 16000) n
+"""
+
+
+async def test_of_many_lanes_only_those_are_looked_into_whose_heads_come_first(explain, conn):
+    await conn.execute(BY_KEY)
+    await conn.execute(MANY_LANES)
+    server = await conn.fetchval(SERVER)
+    held = {"server": server, "host": "h", "token": server, "sequence": "interlock.execution_id_seq", "now": None}
+    plan = await explain("dispatch/direct", trains=[f"lane {n}" for n in range(400)], room=10, looks=10, **held)
+    assert plan["Actual Rows"] == 10
+    into_lanes = [node for node in nodes(plan) if node["Node Type"] == "Limit" and node["Actual Loops"] > 1]
+    assert sorted(node["Actual Loops"] for node in into_lanes) == [10, 10, 405]  # the last walks from lane to lane
+
+
+async def test_what_was_dispatched_and_is_not_vacuumed_yet_is_passed_once_on_the_way_to_the_head(explain, conn):
+    await conn.execute(BY_KEY)
+    await conn.execute("UPDATE interlock.work_queue SET group_id = 1 WHERE ready")
+    gone = await candidates(conn, 4000)
+    await conn.execute(
+        "UPDATE interlock.work_queue SET state = 'dispatched', left_at = now() WHERE id = ANY($1::bigint[])", gone
+    )
+    server = await conn.fetchval(SERVER)
+    held = {"server": server, "host": "h", "token": server, "sequence": "interlock.execution_id_seq", "now": None}
+    plan = await explain("dispatch/direct", trains=["work"], room=10, looks=10, **held)
+    assert plan["Actual Rows"] == 10
+    read = {
+        "created_at >=" in node.get("Index Cond", ""): touched(node)
+        for node in nodes(plan)
+        if node.get("Index Name") == "work_queue_for_dispatch" and touched(node) > 10
+    }
+    assert read[False] > 300
+    assert read.get(True, 0) < 100
 
 
 async def test_counting_reads_the_active_alone(explain):

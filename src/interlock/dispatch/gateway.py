@@ -17,6 +17,7 @@ from interlock import failpoints
 from interlock.dispatch.order import as_entries
 from interlock.dispatch.results import Endings
 from interlock.errors import (
+    KeyNeedsReadCommitted,
     ResultBeforeCommit,
     ResultTimeout,
     UnknownWork,
@@ -34,6 +35,7 @@ from interlock.runtime.portal import portal
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
+from interlock.store.fault import is_beyond_limit
 from interlock.store.notify import Notifier, channel_of
 from interlock.store.sql import Catalog
 from interlock.store.work_queue import WorkQueue
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIRST_POLL, LONGEST_POLL = 0.05, 1.0
+WORK = "work:"
 
 
 class HandleInTransaction(Handle[T]):
@@ -109,13 +112,37 @@ class WorkGateway:
             ids = await run(adapter, self._steps(orders, channel=channel_of(self._schema())))
             return self._handles(orders, ids, adapter)
         database = await self._database()
-        # One statement is all or nothing by itself; keys may take several.
-        several = len(orders) > 1 and any(order.key is not None for order in orders)
-        async with database.transaction() if several else database.connection() as own:
-            ids = await run(AsyncpgAdapter(own), self._steps(orders, channel=None))
+        notifier = self._loops.get().notifier(database, self._events)
+        keyed = any(order.key is not None for order in orders)
+        # One that meets a held key writes nothing, so it tells nothing either, and may wait for the holder.
+        carrier = None if keyed else notifier.carry()
+        channel = None if carrier is None else channel_of(self._schema())
+        try:
+            ids = await self._write(database, orders, channel=channel, several=keyed and len(orders) > 1)
+        except Exception as error:
+            if channel is None or not is_beyond_limit(error):
+                raise
+            # It failed at its commit, because the queue of notices is full: that is to cost latency only.
+            carrier, ids = None, await self._write(database, orders, channel=None, several=False)
         self._wake()
-        self._loops.get().notifier(database, self._events).notify("work:")
+        if carrier is None:
+            notifier.notify(WORK)
+        else:
+            notifier.carried(WORK, carrier)
         return self._handles(orders, ids, None)
+
+    async def _write(
+        self, database: Database, orders: Sequence[Order], *, channel: str | None, several: bool
+    ) -> list[int]:
+        """One statement is all or nothing by itself; keys may take several."""
+        if not several:
+            try:
+                async with database.connection() as own:
+                    return await run(AsyncpgAdapter(own), self._steps(orders, channel=channel))
+            except KeyNeedsReadCommitted:
+                pass  # it is the default of this database or of our role in it
+        async with database.transaction() as own:
+            return await run(AsyncpgAdapter(own), self._steps(orders, channel=channel))
 
     def enqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
         if conn is None:

@@ -2,7 +2,8 @@
 
 Caps are exact because locking and counting are two statements: the count has a snapshot that is younger than the lock,
 so it sees whatever the previous holder dispatched. Where nothing is capped, nothing is locked. Nobody waits for a lock:
-what another dispatcher counts right now is left to it.
+what another dispatcher counts right now is left to it. Of very many capped groups only those are locked that come first
+and seem to have room.
 """
 
 from __future__ import annotations
@@ -15,9 +16,15 @@ from interlock import failpoints
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from interlock.dispatch.room import Room
     from interlock.model.work import Lane
     from interlock.store.connection import Connection
     from interlock.store.dispatching import Active, Dispatching
+
+LOCKS_AT_ONCE = 100
+"""So many capped groups are locked whether they have room or not. All locks of a server share one table, which has room
+for some thousand: a group per customer would fill it, and then nobody could dispatch.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +49,18 @@ class Capacity:
 
 
 async def load_dispatch_capacity(
-    conn: Connection, dispatching: Dispatching, lanes: Sequence[Lane], *, cap: int | None, excluded: Collection[str]
+    conn: Connection,
+    dispatching: Dispatching,
+    lanes: Sequence[Lane],
+    *,
+    cap: int | None,
+    excluded: Collection[str],
+    room: Room,
 ) -> Capacity:
     outside = frozenset(excluded)
+    if len({lane.group_id for lane in lanes if lane.cap is not None}) > LOCKS_AT_ONCE:
+        active = await dispatching.count_active(conn, excluded=outside)
+        lanes = _worth_a_lock(lanes, active, cap=cap, excluded=outside, room=room)
     group_caps = {lane.group_id: lane.cap for lane in lanes if lane.cap is not None}
     counts_all = cap is not None and any(lane.train not in outside for lane in lanes)
     if not counts_all and not group_caps:
@@ -60,6 +76,28 @@ async def load_dispatch_capacity(
         excluded=outside,
         contended=len(usable) < len(lanes),
     )
+
+
+def _worth_a_lock(
+    lanes: Sequence[Lane], active: Mapping[int, Active], *, cap: int | None, excluded: Collection[str], room: Room
+) -> list[Lane]:
+    """The lanes without a cap, and of the others the first that seem to have room; whether they have, the count under
+    the lock says.
+    """
+    is_full = cap is not None and sum(each.counted for each in active.values()) >= cap
+    kept, groups = [], set[int]()
+    for lane in lanes:
+        if lane.cap is None:
+            kept.append(lane)
+        elif (
+            room.most(lane.train) > 0
+            and lane.cap > _active(active, lane.group_id)
+            and (not is_full or lane.train in excluded)
+            and (lane.group_id in groups or len(groups) < max(LOCKS_AT_ONCE, room.total))
+        ):
+            groups.add(lane.group_id)
+            kept.append(lane)
+    return kept
 
 
 def _is_usable(lane: Lane, locked: Collection[int | None], excluded: Collection[str], *, counts_all: bool) -> bool:

@@ -37,6 +37,7 @@ async def select(
         lanes,
         cap=settings.max_active_jobs,
         excluded=settings.exclude_from_max_active_jobs,
+        room=room,
     )
     await failpoints.reach("dispatch.counted")
     candidates, lost = await load_queued_jobs(conn, dispatching, capacity, room)

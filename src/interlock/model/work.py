@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from interlock.model.execution import Policy
 
 DEFAULT_GROUP = "default"
+ALL_TRAINS = "*"
+"""Not the name of a train: a pause of it pauses them all."""
 
 
 class WorkKind(StrEnum):

@@ -64,12 +64,14 @@ class WorkQueue:
         self, entries: Sequence[NewEntry], options: dict[str, Any], declared: Collection[str]
     ) -> Steps[list[int]]:
         """As `enqueue`, for entries that differ in their input alone: ids rise in their order."""
-        first, inputs = entries[0], [entry.input for entry in entries]
-        columns = {"inputs": inputs, "priority": first.priority, "delay": first.delay}
-        call = Call(self._sql["work_queue/enqueue_alike"], _columns_of_terms([first.terms]) | columns | options)
+        first = entries[0]
+        terms, inputs = first.terms, [entry.input for entry in entries]
+        own = {"inputs": inputs, "priority": first.priority, "delay": first.delay}
+        common = {"train": terms.train, "group": terms.group, "train_priority": terms.priority}
+        call = Call(self._sql["work_queue/enqueue_alike"], common | terms.policy._asdict() | own | options)
         [row] = yield call
-        if row["unknown_group"] is not None:
-            yield from self._write_groups([row["unknown_group"]], declared)
+        if row["ids"] is None:
+            yield from self._write_groups([terms.group], declared)
             [row] = yield call
         ids: list[int] = row["ids"]
         return ids

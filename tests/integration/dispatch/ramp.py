@@ -67,13 +67,16 @@ class Ramp:
         self._stack.push_async_callback(database.close)
         return database
 
-    def dispatcher(self, *, hands=None, door: Database | None = None, remote=(), server=lambda: None, **settings):
+    def dispatcher(
+        self, *, hands=None, door: Database | None = None, remote=(), elsewhere=(), server=lambda: None, **settings
+    ):
         dispatcher = JobDispatcher(
             door or self.door(),
             DispatchSettings(**settings),
             hands=hands or Hands(),
             local=self.local,
             remote=remote,
+            elsewhere=elsewhere,
             server=server,
             emit=self.events.append,
         )

@@ -9,7 +9,7 @@ import pytest
 
 from interlock import failpoints
 from interlock.dispatch.apply_capacity_limits import Held
-from interlock.dispatch.load_dispatch_capacity import Capacity
+from interlock.dispatch.load_dispatch_capacity import LOCKS_AT_ONCE, Capacity
 from interlock.store.dispatching import Active, Dispatching
 from interlock.store.settings import StoreSettings
 from tests.harness.waiting import eventually
@@ -172,6 +172,68 @@ async def test_many_full_groups_above_hide_nobody(ramp):
     other = await ramp.queue(5)
     cycle = await ramp.dispatcher(max_queued_jobs_per_cycle=5, hands=Hands(free=0)).tick()
     assert [one.entry_id for one in cycle.dispatched] == other
+
+
+LOCKS = """
+SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
+WHERE locktype = 'advisory' AND datname = current_database() AND granted
+"""
+
+
+async def a_group_per_customer(ramp, customers: int, *, full: int = 0) -> None:
+    """Each with a cap of one and two entries; the first of them full."""
+    await ramp.conn.execute(
+        "INSERT INTO interlock.manifest_group (name, max_active_jobs, priority)"
+        " SELECT 'customer ' || n, 1, CASE WHEN n <= $2 THEN 9 ELSE 0 END FROM generate_series(1, $1::integer) n",
+        customers,
+        full,
+    )
+    for table in (ENTRIES_OF_ALL, *[ACTIVE_IN_THE_URGENT] * bool(full)):
+        await ramp.conn.execute(table)
+
+
+ENTRIES_OF_ALL = """
+INSERT INTO interlock.work_queue (kind, train, input, attempt, max_attempts, max_crashes, retry_delay, max_retry_delay,
+    retry_backoff, group_id, group_priority, priority, ready)
+SELECT 'adhoc', 'work', '{}', 1, 3, 3, '1 s', '1 h', 2, g.id, g.priority, 0, true
+FROM interlock.manifest_group g, generate_series(1, 2) WHERE g.max_active_jobs IS NOT NULL
+"""
+ACTIVE_IN_THE_URGENT = """
+INSERT INTO interlock.execution (state, entry_id, first_entry_id, kind, train, input, group_id, attempt, crashes,
+    max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff)
+SELECT 'pending', 0, 0, 'adhoc', 'work', '{}', g.id, 1, 0, 3, 3, '1 s', '1 h', 2
+FROM interlock.manifest_group g WHERE g.max_active_jobs IS NOT NULL AND g.priority = 9
+"""
+
+
+async def locks_for_a_tick(ramp) -> int:
+    await a_group_per_customer(ramp, 400)
+    gate, tick = await held_before_commit(ramp.dispatcher(hands=Hands(free=10), max_queued_jobs_per_cycle=10))
+    locks = await ramp.conn.fetchval(LOCKS)
+    gate.open.set()
+    assert len((await tick).dispatched) == 10
+    return locks
+
+
+async def test_a_capped_group_per_customer_does_not_fill_the_lock_table_of_the_server(ramp):
+    assert await locks_for_a_tick(ramp) == LOCKS_AT_ONCE
+
+
+async def test_control_locking_all_that_is_capped_takes_a_lock_per_customer(ramp, monkeypatch):
+    monkeypatch.setattr("interlock.dispatch.load_dispatch_capacity.LOCKS_AT_ONCE", 1000)
+    assert await locks_for_a_tick(ramp) == 400
+
+
+async def test_of_very_many_capped_groups_the_full_ones_hide_nobody_and_no_cap_is_passed(ramp):
+    await a_group_per_customer(ramp, 400, full=250)
+    other = await ramp.queue(2)
+    dispatchers = [ramp.dispatcher(hands=Hands(free=50), max_queued_jobs_per_cycle=50) for _ in range(3)]
+    for _ in range(20):
+        await asyncio.gather(*(dispatcher.tick() for dispatcher in dispatchers))
+        await ramp.conn.execute("DELETE FROM interlock.background_job")
+    most = "SELECT max(n) FROM (SELECT count(*) n FROM interlock.execution WHERE group_id <> 1 GROUP BY group_id) g"
+    assert await ramp.conn.fetchval(most) == 1
+    assert await ramp.count_active() == 400 + len(other)
 
 
 async def test_excluded_trains_run_beside_a_full_whole_and_count_in_their_group(ramp):

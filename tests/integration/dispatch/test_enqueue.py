@@ -162,6 +162,27 @@ async def test_a_new_entry_wakes_the_dispatchers_of_other_servers(shop, conn):
         await heard.wait()
 
 
+FULL = """
+    CREATE SEQUENCE public.commits;
+    CREATE FUNCTION public.refuse_the_first() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF nextval('public.commits') = 1 THEN
+            RAISE 'too many notifications in the NOTIFY queue' USING ERRCODE = 'program_limit_exceeded';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER full_queue AFTER INSERT ON interlock.work_queue DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION public.refuse_the_first();
+"""
+
+
+async def test_an_enqueue_whose_commit_finds_the_queue_of_notices_full_is_written_without_one(shop, conn):
+    await conn.execute(FULL)
+    handle = await shop.greet.aenqueue("Ada")
+    assert [row["id"] for row in await conn.fetch("SELECT id FROM interlock.work_queue")] == [handle.id]
+    assert await conn.fetchval("SELECT last_value FROM public.commits") == 2
+
+
 async def test_a_schema_named_after_the_app_was_made_counts_for_its_enqueues_too(migrated, conn):
     """As the flag --schema does it."""
     shop = Shop(migrated)

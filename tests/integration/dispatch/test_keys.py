@@ -11,6 +11,9 @@ import pytest
 
 from interlock.dispatch import gateway
 from interlock.errors import KeyContended, KeyNeedsReadCommitted, KeyTaken
+from interlock.store.database import Database
+from interlock.store.line import Line
+from interlock.store.settings import StoreSettings
 from interlock.store.sql import Catalog, compile_statement
 from interlock.store.work_queue import WorkQueue
 from tests.harness.waiting import eventually
@@ -129,6 +132,21 @@ async def test_a_caller_with_a_frozen_snapshot_is_refused(shop, migrated, level)
         assert (refused.value.key, refused.value.isolation) == ("k", level.replace("_", " "))
     finally:
         await other.close()
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+async def test_a_database_whose_default_is_a_frozen_snapshot_does_not_stop_our_own_connections(migrated, conn, level):
+    name = await conn.fetchval("SELECT current_database()")
+    await conn.execute(f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = '{level}'")
+    shop = Shop(migrated)
+    async with shop.app:
+        first, second = [await shop.greet.using(key="k").aenqueue("Ada") for _ in range(2)]
+        assert first.id == second.id
+        assert len(await shop.app.aenqueue_many([shop.greet.using(key=key).order("Bob") for key in "abc"])) == 3
+    line = Line(Database(migrated, StoreSettings()), "test", by_key=True)
+    async with line.connection() as own:
+        assert await own.fetchval("SHOW transaction_isolation") == "read committed"
+    await line.close()
 
 
 def test_a_blocking_caller_with_a_frozen_snapshot_is_refused(migrated):

@@ -187,6 +187,19 @@ async def test_a_key_held_in_the_same_transaction_is_found_there(shop, mine):
     await mine.commit()
 
 
+async def test_a_pipeline_of_psycopg_is_served_like_any_other_connection(shop, migrated, conn):
+    def pipelined() -> list[int]:
+        with psycopg.connect(migrated) as mine, mine.pipeline():
+            mine.execute("SELECT 1")
+            handles = [shop.greet.using(mine).enqueue("Ada"), *shop.app.enqueue_many([shop.double.bind(1)], conn=mine)]
+            return [handle.id for handle in [*handles, shop.greet.using(mine, key="k").enqueue("Bob")]]
+
+    async with await psycopg.AsyncConnection.connect(migrated) as mine, mine.pipeline():
+        ids = [(await shop.greet.using(mine).aenqueue("Cy")).id]
+    ids += await asyncio.to_thread(pipelined)
+    assert [row[0] for row in await conn.fetch("SELECT id FROM interlock.work_queue ORDER BY id")] == ids
+
+
 async def test_a_connection_of_the_other_kind_is_told_its_twin(shop, migrated):
     with psycopg.connect(migrated) as blocking, pytest.raises(UnsupportedConnection, match="blocking twin"):
         await shop.greet.using(blocking).aenqueue("Ada")

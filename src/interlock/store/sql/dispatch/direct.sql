@@ -1,6 +1,7 @@
 -- A whole dispatch in one statement, for free slots of this server's own worker: entries become executions that it holds
 -- already. It does nothing, and says why in every row, where there is a cap to count, where entries are to be made ready
 -- first, or where the server is not alive any more. Jobs that wait to be claimed come first: they take from the room.
+-- Whatever comes first is in a lane whose head comes first, so that of thousands of lanes a few are looked into.
 -- Whoever lost entries to another dispatcher looks at more than it locks, so that both find enough.
 with recursive lane as (
     /*include:dispatch/_lane*/
@@ -14,6 +15,7 @@ with recursive lane as (
               and not ready
               and scheduled_at <= coalesce(:now::timestamptz, statement_timestamp())
         ) as due,
+        array(select unnest(t.name || t.aliases) from /*schema*/train t where t.paused) as paused,
         (
             select count(*)
             from (
@@ -21,31 +23,46 @@ with recursive lane as (
             ) job
         ) as waiting
 ), open as materialized (
-    select lane.group_id, lane.train, coalesce(g.priority, 0) as group_priority
+    select lane.*, coalesce(g.priority, 0) as group_priority
     from world
     join lane on world.alive and not world.capped and not world.due and world.waiting < :room::bigint
+        and not lane.train = any(world.paused) and not '*' = any(world.paused)
     left join /*schema*/manifest_group g on g.id = lane.group_id
-    where lane.train = any(:trains::text[])
+    where (lane.train in (select unnest(:trains::text[]))) is true  -- a lookup, also among a thousand
       and coalesce(g.enabled, true)
-      and not exists (
-          select from /*schema*/train t
-          where t.paused
-            and (t.name in (lane.train, '*') or lane.train = any(t.aliases))
-      )
+    order by coalesce(g.priority, 0) desc, lane.priority desc, lane.created_at, lane.id
+    limit :looks::bigint
 ), picked as materialized (
     select head.id, row_number() over (
         order by open.group_priority desc, head.priority desc, head.created_at, head.id
     ) as place
     from open
     cross join lateral (
-        select w.id, w.priority, w.created_at
-        from /*schema*/work_queue w
-        where w.state = 'queued'
-          and w.ready
-          and w.group_id = open.group_id
-          and w.train = open.train
-        order by w.priority desc, w.created_at, w.id
-        limit :looks::bigint
+        -- From the head on: what was dispatched before it lies there until the next vacuum, and is passed once is enough.
+        (
+            select w.id, w.priority, w.created_at
+            from /*schema*/work_queue w
+            where w.state = 'queued'
+              and w.ready
+              and w.group_id = open.group_id
+              and w.train = open.train
+              and w.priority = open.priority
+              and w.created_at >= open.created_at
+            order by w.created_at, w.id
+            limit :looks::bigint
+        )
+        union all
+        (
+            select w.id, w.priority, w.created_at
+            from /*schema*/work_queue w
+            where w.state = 'queued'
+              and w.ready
+              and w.group_id = open.group_id
+              and w.train = open.train
+              and w.priority < open.priority
+            order by w.priority desc, w.created_at, w.id
+            limit :looks::bigint
+        )
     ) head
     order by place
     limit :looks::bigint
