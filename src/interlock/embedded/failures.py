@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 TAIL = 2000
 FULL = (errno.ENOSPC, errno.EDQUOT)
-FULL_TEXTS = ("No space left on device", "Disk quota exceeded")
+# The last is the hint of PostgreSQL where only a part of a page could be written.
+FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "Check free disk space")
 VERSIONS = re.compile(r"initialized by PostgreSQL version (\d+).*not compatible with this version (\d+)")
 PORT_TEXTS = ("Address already in use", "could not bind IPv4 address")
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
-from interlock.errors import InterlockError, InvalidOption
+from interlock.errors import InterlockError, InvalidOption, JunctionFailed
+from interlock.model.failure import RaisedInChildError
+from interlock.model.frames import from_the_users_code
 from interlock.observe.context import current
 from interlock.observe.events.base import RepeatedFailure
 from interlock.observe.formats import EXECUTION_FIELDS, HumanFormat, JsonFormat
@@ -20,9 +22,11 @@ from interlock.observe.redact import redacted, without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import TracebackType
 
     from interlock.observe.events.base import Event
 
+_Trouble: TypeAlias = "tuple[type[BaseException], BaseException, TracebackType | None]"
 LogFormat = Literal["auto", "human", "json"]
 
 
@@ -75,6 +79,8 @@ def configure_logging(
     _remove(root, (old for old in root.handlers if isinstance(old, _InterlockHandler)))
     root.addHandler(handler)
     root.setLevel(level)
+    # A line per request says nothing that the events of submits and deliveries do not.
+    logging.getLogger("httpx").setLevel(logging.WARNING if root.level > logging.DEBUG else logging.NOTSET)
     return handler
 
 
@@ -118,7 +124,18 @@ def _data(event: Event) -> dict[str, Any]:
     }
 
 
-def _unexpected(event: Event) -> BaseException | None:
-    """An error whose traceback helps; an outage and an error of our own say all in their text."""
+def _unexpected(event: Event) -> _Trouble | None:
+    """An error whose traceback helps; an outage and an error of our own say all in their text.
+
+    A function of the user's that does not find its file is no outage. What failed a chain is what its junction raised.
+    """
     error = getattr(event, "error", None)
-    return None if isinstance(error, OSError | InterlockError) else error
+    if isinstance(error, JunctionFailed):
+        error = error.__cause__ or error
+    if not isinstance(error, BaseException) or isinstance(error, InterlockError):
+        return None
+    if isinstance(error, OSError) and not event.raised_by_users:
+        return None
+    # The traceback of a child is a text, in the notes of the error; the frames of this process would say nothing.
+    trace = None if isinstance(error, RaisedInChildError) else error.__traceback__
+    return type(error), error, from_the_users_code(trace) if event.raised_by_users else trace

@@ -8,13 +8,10 @@ test that moves time by a month loses no lease.
 from __future__ import annotations
 
 import time
-from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from interlock.errors import InvalidOption
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 
 class Clock(Protocol):
@@ -41,12 +38,13 @@ class FakeClock:
     """Time that stands still until a test moves it."""
 
     def __init__(self, start: datetime) -> None:
-        if start.tzinfo is None:
-            raise InvalidOption(option="start", found=start, expected="a time with a time zone")
-        self.now = start
+        # In UTC, because adding hours to a local time adds them to the wall clock: a day may have 23 or 25.
+        self.now = _checked_start(start).astimezone(UTC)
 
     def advance(self, by: timedelta) -> datetime:
         """Move time forward; answers the new now."""
+        if not isinstance(by, timedelta):
+            raise InvalidOption(option="by", found=by, expected="a timedelta, such as timedelta(hours=3)")
         if by < timedelta(0):
             raise InvalidOption(option="by", found=by, expected="zero or more: time does not run backwards")
         self.now += by
@@ -57,3 +55,9 @@ class FakeClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def _checked_start(found: object) -> datetime:
+    if not isinstance(found, datetime) or found.tzinfo is None:
+        raise InvalidOption(option="start", found=found, expected="a datetime with a time zone")
+    return found

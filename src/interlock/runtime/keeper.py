@@ -64,10 +64,16 @@ class Keeper:
         """Returns once the server is registered; raises what prevented it, and holds nothing then."""
         self._lease.disown_inherited()
         self._loop, self._ended, self._pid = self._new_loop(), Alarm(), os.getpid()
+        ready = _Ready()
+        self._thread = threading.Thread(target=self._serve, args=(ready,), name="interlock-keeper", daemon=True)
+        self._thread.start()
         try:
-            await asyncio.to_thread(self._begin)
-        except asyncio.CancelledError:
-            self._loop.stop()  # the thread may register all the same, and then leaves at once
+            await ready.wait()
+        except BaseException:
+            # The thread may register all the same, and then leaves at once: not without it, or the row looks alive.
+            self._loop.stop()
+            await self._ended.wait()
+            self._thread.join()
             raise
 
     async def run(self) -> None:
@@ -103,18 +109,6 @@ class Keeper:
         backoff = LoopBackoff(max=min(self._settings.heartbeat, timedelta(seconds=2)))
         return Loop(self.name, self.tick, emit=self._emit, first_delay=self._settings.heartbeat, backoff=backoff)
 
-    def _begin(self) -> None:
-        ready: _Ready = _Ready()
-        self._thread = thread = threading.Thread(
-            target=self._serve, args=(ready,), name="interlock-keeper", daemon=True
-        )
-        thread.start()
-        try:
-            ready.wait()
-        except BaseException:
-            thread.join()
-            raise
-
     def _serve(self, ready: _Ready) -> None:
         try:
             asyncio.run(self._keep(ready))
@@ -148,7 +142,7 @@ class _Ready:
     """What `start` waits for: the registration, or the error that prevented it."""
 
     def __init__(self) -> None:
-        self._done = threading.Event()
+        self._done = Alarm()
         self._error: BaseException | None = None
 
     def set(self) -> None:
@@ -158,7 +152,7 @@ class _Ready:
         self._error = error
         self._done.set()
 
-    def wait(self) -> None:
-        self._done.wait()
+    async def wait(self) -> None:
+        await self._done.wait()
         if self._error is not None:
             raise self._error

@@ -128,9 +128,13 @@ class Loop:
     async def run(self) -> None:
         """Tick until stopped; `ticks`, `failures` (in a row) and `last_tick_at` (monotonic) tell how healthy it is."""
         await self._woken.wait(self._first_delay)
-        while not self._stopped.is_set():
-            self._woken.clear()
+        while not self._is_stopped():
             await self._woken.wait(await self._tick_or_back_off())
+
+    def _is_stopped(self) -> bool:
+        """Cleared first and looked at next, so that a thread that stops it in between is not overlooked."""
+        self._woken.clear()
+        return self._stopped.is_set()
 
     async def _tick_or_back_off(self) -> timedelta:
         try:

@@ -60,7 +60,7 @@ class Portal:
 
     def call(self, function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of the coroutine function, awaited in the portal's event loop, in the context of the caller."""
-        _refuse_in_event_loop(function)
+        refuse_in_event_loop(_twin(function))
         ended = threading.Event()
 
         async def run() -> T:
@@ -114,12 +114,18 @@ class _Close(_Forget):
             portal.close()
 
 
-def _refuse_in_event_loop(function: Callable[..., object]) -> None:
+def _twin(function: Callable[..., object]) -> str:
+    name = getattr(function, "__name__", "a…")
+    return "async with" if name == "__aenter__" else f"await {name}(…)"
+
+
+def refuse_in_event_loop(twin: str) -> None:
+    """Raise where a blocking call would stop an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise SyncCallInEventLoop(twin=getattr(function, "__name__", "a…"))
+    raise SyncCallInEventLoop(twin=twin)
 
 
 portal = Portal()

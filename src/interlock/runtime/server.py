@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def checked_roles(roles: Iterable[str] | None) -> frozenset[Role]:
-    """The roles that a server is to have; all of them when nobody chose."""
+    """The roles that a server is to have; all of them when nobody chose. A runner is not started by its role."""
+    known = [role for role in Role if role is not Role.RUNNER]
     if roles is None:
-        return frozenset(Role)
+        return frozenset(known)
     names = [roles] if isinstance(roles, str) else list(roles)
     for name in names:
-        if name not in list(Role):
-            raise InvalidOption(option="roles", found=name, expected="some of " + ", ".join(Role))
+        if name not in known:
+            raise InvalidOption(option="roles", found=name, expected="some of " + ", ".join(known))
     return frozenset(map(Role, names))
 
 

@@ -1,8 +1,12 @@
 """The child process of `process=True`: reads a run, calls the train, writes what came of it; one at a time.
 
 Messages are JSON with their length in front, over the pipes that were stdin and stdout. What the train itself prints
-goes to stderr. A thread watches the parent's end of the pipe, so that a child whose parent died ends at once, whatever
-its train is doing.
+goes to stderr, and it finds nothing to read. A thread watches the parent's end of the pipe, so that a child whose
+parent died ends at once, whatever its train is doing.
+
+Whether and when a run stops is for the parent to say. A service manager signals every process of a service and a
+terminal every process in front of it, so the child leads a process group of its own and passes over what asks it to
+end. What the train starts is in that group and ends with the child; a process that it forks is an ordinary one again.
 """
 
 from __future__ import annotations
@@ -12,40 +16,90 @@ import json
 import os
 import queue
 import runpy
+import signal
 import struct
 import sys
 import threading
 import types
 from datetime import timedelta
-from functools import reduce
+from functools import partial, reduce
 from typing import IO, TYPE_CHECKING, Any
 
 from interlock.errors import InvalidInput, InvalidOutput
+from interlock.model.failure import kind_of, message_of, traceback_of
 from interlock.model.outcome import Cancel, Outcome, Retry, Snooze
 from interlock.observe.context import ExecutionContext, enter
 from interlock.trains.run import run_plain
-from interlock.worker.failure import kind_of, message_of, traceback_of
 
 if TYPE_CHECKING:
     from interlock.trains.train import Train
 
 LENGTH = struct.Struct(">Q")
 MAIN = "__interlock_main__"
+LEFT_TO_THE_PARENT = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> None:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    _stand_apart(requests.fileno(), answers.fileno())
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read_until_the_parent_is_gone, args=(requests, waiting), daemon=True).start()
     while True:
         _write(answers, _answer(waiting.get()))
 
 
+def _stand_apart(*pipes: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    os.setpgid(0, 0)
+    for number in LEFT_TO_THE_PARENT:
+        signal.signal(number, _pass_over)  # not SIG_IGN, which a command that the train runs would inherit
+    masks: list[Any] = []
+    os.register_at_fork(
+        before=partial(_hold_back, masks),
+        after_in_parent=partial(_let_through, masks),
+        after_in_child=partial(_be_ordinary, list(pipes), masks),
+    )
+
+
+def _pass_over(*_: object) -> None:
+    """The parent lets the run end, or kills this process."""
+
+
+def _hold_back(masks: list[Any]) -> None:
+    """What tells a forked process to end must not come to it before it is an ordinary one: it would be passed over."""
+    masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, LEFT_TO_THE_PARENT))
+
+
+def _let_through(masks: list[Any]) -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop())
+
+
+def _be_ordinary(pipes: list[int], masks: list[Any]) -> None:
+    """Held open by a process that outlives this one, the pipes would hide its end. Whoever is forked from that process
+    inherits what was done here, and what it did itself since then.
+    """
+    if pipes:
+        for number in LEFT_TO_THE_PARENT:
+            signal.signal(number, signal.SIG_DFL)
+        _close(pipes)
+    _let_through(masks)
+
+
+def _close(pipes: list[int]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for pipe in pipes:  # their numbers stay taken: a file of the train's must not get one, to be closed with them
+        os.dup2(nothing, pipe, inheritable=False)
+    os.close(nothing)
+    pipes.clear()
+
+
 def _read_until_the_parent_is_gone(requests: IO[bytes], waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
     while len(head := requests.read(LENGTH.size)) == LENGTH.size:
         waiting.put(json.loads(requests.read(LENGTH.unpack(head)[0])))
-    os._exit(0)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _answer(request: dict[str, Any]) -> dict[str, Any]:

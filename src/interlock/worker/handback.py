@@ -11,20 +11,17 @@ from contextlib import suppress
 from contextvars import Context
 from typing import TYPE_CHECKING
 
-from interlock.model.lifecycle import ExecutionState
-from interlock.model.outcome import Ending
 from interlock.observe.events.work import ExecutionReleased, SettleRefused
 from interlock.runtime.loop import LoopBackoff
 from interlock.store.background_job import BackgroundJobs
 from interlock.store.execution import Executions
 from interlock.worker.job import Cause
-from interlock.worker.report import announce
+from interlock.worker.outcome import interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from interlock.observe.bus import Emit
-    from interlock.runtime.clock import Clock
     from interlock.store.connection import Connection
     from interlock.store.database import Database
     from interlock.worker.job import Job
@@ -43,11 +40,10 @@ class HandBack:
         database: Database,
         settler: Settler,
         *,
-        clock: Clock,
         emit: Emit,
         notify: Callable[[str], None],
     ) -> None:
-        self._database, self._settler, self._clock = database, settler, clock
+        self._database, self._settler = database, settler
         self._emit, self._notify = emit, notify
         self._jobs, self._executions = BackgroundJobs(database.sql), Executions(database.sql)
         self._stopped: list[Job] = []
@@ -78,11 +74,13 @@ class HandBack:
                     if tasks:
                         await asyncio.wait(tasks, timeout=patience)
                     await self._settler.flush()
-                    await self._release()
-        self._stopped += [job for job in running if job.task is not None and not job.task.done()]
+                    with suppress(Exception):  # tried again below; a database that is away does not keep us
+                        await self._release()
+        self._give_up([job for job in running if job.task is not None and not job.task.done()])
         with suppress(Exception):
             async with asyncio.timeout(1):
                 await self._release()
+                await self._settler.flush()
         await _abandon({task for task in tasks if not task.done()})
 
     async def _release_persistently(self) -> None:
@@ -102,31 +100,44 @@ class HandBack:
             self._releasing.cancel()
             await asyncio.wait({self._releasing})
 
+    def _give_up(self, running: list[Job]) -> None:
+        """Bodies that do not stop. What was to end before the shutdown ends as that; the others may run elsewhere."""
+        for job in running:
+            ending = interrupted(job)
+            if ending is None:
+                self._stopped.append(job)
+            else:
+                self._settler.end(job, ending)
+
     async def _release(self) -> None:
         jobs, self._stopped = self._stopped, []
         if not jobs:
             return
         try:
-            await self._database.retrying(lambda conn: self._release_in(conn, jobs))
+            released, asked = await self._database.retrying(lambda conn: self._release_in(conn, jobs))
         except BaseException:
             self._stopped += jobs
             raise
+        for job in jobs:
+            if job.execution_id in released:
+                self._emit(_released(job))
+            elif (cause := asked.get(job.execution_id)) and (ending := interrupted(job, cause)):
+                self._settler.end(job, ending)
         self._notify("job")
 
-    async def _release_in(self, conn: Connection, jobs: list[Job]) -> None:
-        released = await self._jobs.release_if_held(
-            conn, [job.execution_id for job in jobs], [job.token for job in jobs]
-        )
-        # What somebody asked to cancel meanwhile is not handed on.
-        others = [job for job in jobs if job.execution_id not in set(released)]
-        endings = [Ending(job.execution_id, job.token, ExecutionState.CANCELLED) for job in others]
-        ended = await self._executions.end(conn, endings, now=self._clock.injected())
-        announce(self._notify, self._emit, ended)
-        for job in jobs:
-            if job.execution_id in set(released):
-                stops = job.cause is Cause.SHUTDOWN
-                reason = "its server shuts down" if stops else "it found no slot in time"
-                self._emit(ExecutionReleased(reason=reason, **job.about()))
+    async def _release_in(self, conn: Connection, jobs: list[Job]) -> tuple[set[int], dict[int, Cause]]:
+        """Which went back, and why others did not: what is asked to stop is not handed on."""
+        ids, tokens = [job.execution_id for job in jobs], [job.token for job in jobs]
+        released = set(await self._jobs.release_if_held(conn, ids, tokens))
+        found = [] if len(released) == len(jobs) else await self._executions.watch(conn, ids, tokens)
+        return released, {
+            one.execution_id: Cause(one.cancel_cause) for one in found if one.cancel_cause and not one.lost
+        }
+
+
+def _released(job: Job) -> ExecutionReleased:
+    stops = job.cause is Cause.SHUTDOWN
+    return ExecutionReleased(reason="its server shuts down" if stops else "it found no slot in time", **job.about())
 
 
 async def _abandon(tasks: set[asyncio.Task[None]]) -> None:

@@ -13,11 +13,10 @@ from interlock.errors import (
     LeaseLost,
     PayloadTooLarge,
 )
+from interlock.model.failure import RaisedInChildError, kind_of, message_of, traceback_of
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Cancel, Ending, Retry, Snooze
-from interlock.worker.failure import kind_of, message_of, traceback_of
 from interlock.worker.job import Cause
-from interlock.worker.processes import RaisedInChildError
 
 if TYPE_CHECKING:
     from interlock.worker.job import Job
@@ -55,13 +54,14 @@ def ending_of(job: Job, error: BaseException) -> Ending | None:  # noqa: PLR0911
             return _failed(job, "error", error)
 
 
-def interrupted(job: Job) -> Ending | None:
-    """How to end a job that stopped because it was told to."""
-    if job.cause is Cause.TIMEOUT:
+def interrupted(job: Job, cause: Cause | None = None) -> Ending | None:
+    """How to end a job that stopped because it was told to, by default for the cause that it knows itself."""
+    cause = cause or job.cause
+    if cause is Cause.TIMEOUT:
         limit = job.claim.timeout.total_seconds() if job.claim.timeout else 0
         message = f"it ran past its timeout of {limit:g} s"
         return _bare(job, FAILED)._replace(failure="timeout", error_type="TimeoutError", error_message=message)
-    if job.cause is Cause.PERSON:
+    if cause is Cause.PERSON:
         return _bare(job, ExecutionState.CANCELLED)._replace(error_message="cancelled on request")
     return None
 

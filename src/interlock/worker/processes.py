@@ -1,7 +1,7 @@
 """Child processes for CPU-bound trains: each runs one job at a time, is kept for the next, and dies with this process.
 
 A child serves nobody but its own job, so one that crashes harms no sibling. A job that is to stop is stopped for real:
-its child is killed.
+its child is killed, and what the train has started with it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import ChildDied
+from interlock.model.failure import RaisedInChildError
 from interlock.worker.child import LENGTH, outcome_from
 
 if TYPE_CHECKING:
@@ -22,21 +24,13 @@ if TYPE_CHECKING:
     from interlock.worker.job import Job
 
 
-class RaisedInChildError(Exception):
-    """What a train raised in its child, in the words that the child found for it."""
-
-    def __init__(self, *, failure: str, kind: str, message: str, traceback: str) -> None:
-        super().__init__(message)
-        self.failure, self.kind, self.message, self.traceback = failure, kind, message, traceback
-
-
 class Processes:
     def __init__(self) -> None:
         self._idle: list[Process] = []
 
     async def run(self, job: Job) -> str:
         """The output of the train, as JSON."""
-        child = self._idle.pop() if self._idle else await self._start()
+        child = self._idle_and_alive() or await self._start()
         try:
             answer = await _ask(child, job)
         except BaseException:
@@ -44,6 +38,14 @@ class Processes:
             raise
         self._idle.append(child)
         return _output(answer)
+
+    def _idle_and_alive(self) -> Process | None:
+        """A child that something killed between two jobs is not the failure of the next."""
+        while self._idle:
+            child = self._idle.pop()
+            if child.returncode is None:
+                return child
+        return None
 
     async def close(self) -> None:
         while self._idle:
@@ -96,6 +98,9 @@ def _output(answer: dict[str, Any]) -> str:
 
 
 async def _end(child: Process) -> None:
+    """Kill it with all that its train has started."""
     with suppress(ProcessLookupError):
         child.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
     await child.wait()

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from interlock.model.execution import Interruption
     from interlock.model.outcome import Ending
+    from interlock.runtime.threads import Threads
     from interlock.store.database import Database
     from interlock.store.execution import Executions
     from interlock.worker.job import Job
     from interlock.worker.processes import Processes
-    from interlock.worker.threads import Threads
 
 
 class Runner:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 
@@ -14,3 +14,4 @@ class WorkerSettings:
     max_crashes: int = 3
     max_output_bytes: int = 1024 * 1024
     settle_window: timedelta = timedelta(milliseconds=5)
+    runner_secret: str | None = field(default=None, repr=False)

@@ -1,9 +1,7 @@
 """The worker of a server: claims jobs as slots get free, runs them, settles them, and hands back what it cannot finish.
 
 A job is held from its claim until its outcome is written; the proof is the token of the claim. Its slot is free as soon
-as the body returns. The dispatcher of the same server fills free slots directly; jobs that any worker may take are
-claimed. Either way an answer that was lost with the connection is looked up by its token before anything else, so that
-nothing stays held that nobody runs.
+as the body returns.
 """
 
 from __future__ import annotations
@@ -11,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
-from interlock import failpoints
 from interlock.observe.events.work import WorkClaimed
-from interlock.runtime.loop import IMMEDIATELY, Loop
-from interlock.store.background_job import BackgroundJobs
+from interlock.runtime.loop import Loop
+from interlock.runtime.threads import Threads
 from interlock.store.execution import Executions
-from interlock.store.line import Line
 from interlock.worker.cancel import CancelWatch
+from interlock.worker.claim import Claiming
 from interlock.worker.deadlines import Deadlines
-from interlock.worker.filling import Filling
 from interlock.worker.handback import HandBack
 from interlock.worker.job import Cause, Job
 from interlock.worker.processes import Processes
@@ -29,7 +26,6 @@ from interlock.worker.report import Report
 from interlock.worker.run import Runner
 from interlock.worker.settle import Settler
 from interlock.worker.standby import Standby
-from interlock.worker.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,16 +70,24 @@ class Worker:
         hooks: Hooks | None = None,
     ) -> None:
         self._slots, self._settings, self._server = slots, settings, server
-        self._filling = Filling(slots, server=server, host=host)
         self._standby = Standby(self._pass_on)
-        self._clock, self._activator, self._emit, self._watched = clock, activator, emit, watched
+        self._activator, self._emit, self._watched = activator, emit, watched
         self._on_freed: Callable[[], None] = lambda: None
-        self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
+        self._claiming = Claiming(
+            database,
+            slots,
+            server=server,
+            host=host,
+            clock=clock,
+            interval=settings.worker_polling_interval,
+            take=self._take,
+            offer=self._capacity_freed,
+        )
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
         self._processes = Processes()
         report = Report(emit=emit, notify=notify, freed=self._capacity_freed, watched=watched, hooks=hooks)
         self._settler = Settler(database, window=settings.settle_window, clock=clock, report=report)
-        self._hand_back = HandBack(database, self._settler, clock=clock, emit=emit, notify=notify)
+        self._hand_back = HandBack(database, self._settler, emit=emit, notify=notify)
         self._runner = Runner(
             database,
             Executions(database.sql),
@@ -95,17 +99,22 @@ class Worker:
             stopped=self._stopped,
         )
         self._watch = CancelWatch(database, slots, interval=settings.worker_polling_interval)
-        self._claiming = Loop(self.name, self.tick, emit=emit)
+        self._loop = Loop(self.name, self.tick, emit=emit)
         self._watching = Loop(self._watch.name, self._watch.tick, emit=emit)
         self._home: asyncio.AbstractEventLoop | None = None
-        self._may_claim_more = True
-        self._claim_is_next = self._dispatch_is_next = self._stopping = self._closed = False
+        self._context = copy_context()
+        self._stopping = self._closed = False
         self._idle = asyncio.Event()
 
     @property
     def slots(self) -> Slots:
         """What it can take, for the dispatcher of this server."""
         return self._slots
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether it has started and was not told to stop."""
+        return self._home is not None and not self._stopping
 
     @property
     def free_slots(self) -> int:
@@ -116,8 +125,8 @@ class Worker:
 
     def wake(self) -> None:
         """There are new jobs; from any thread."""
-        self._may_claim_more = True
-        self._claiming.wake()
+        self._claiming.may_get_more = True
+        self._loop.wake()
 
     def cancel_noticed(self, detail: str) -> None:
         """Somebody asked for executions to stop."""
@@ -143,39 +152,36 @@ class Worker:
 
     def stop(self) -> None:
         self._stopping = True
-        self._claiming.stop()
+        self._loop.stop()
 
     def reserve(self) -> Reservation | None:
         """Room for the dispatcher of this server to fill; None: not now, it is called as soon as that changes."""
-        if self._stopping or self._claim_is_next or self._is_behind or self._standby:
+        if self._stopping or self._claiming.is_next or self._is_behind or self._standby:
             return None
-        # Where jobs wait to be claimed nothing stands by: it would get every slot before them.
-        reservation = self._filling.reserve(0 if self._may_claim_more else self._standby.room)
-        self._dispatch_is_next = reservation is None
-        return reservation
+        return self._claiming.reserve(self._standby.room)
 
     def take_up(self, reservation: Reservation, claims: list[Claim]) -> None:
         """Run what was dispatched to the reserved slots; the others are free again."""
         if self._closed:
             return  # a forced shutdown did not wait for it: it is recovered like all that a server left behind
-        self._filling.answered()
+        self._claiming.answered()
         self._take(claims, reservation)
-        if self._claim_is_next:
-            self._claiming.wake()
+        if self._claiming.is_next:
+            self._loop.wake()
         if not self._slots.held:
             self._idle.set()
 
     def unsure(self) -> None:
         """The dispatch to the reserved slots may have happened, its answer is lost."""
-        self._filling.unsure()
-        self._claiming.wake()
+        self._claiming.unsure()
+        self._loop.wake()
         self._idle.set()
 
     async def run(self) -> None:
         """Until stopped and idle; cancelled before that, it tells what runs to stop and hands it back."""
         watching = asyncio.create_task(self._watching.run(), name=self._watch.name)
         try:
-            await self._claiming.run()
+            await self._loop.run()
             await self._until_idle()
             await self._settler.flush()
         finally:
@@ -185,17 +191,10 @@ class Worker:
 
     async def tick(self) -> timedelta:
         """Claim as many jobs as there are free slots."""
-        self._claim_is_next = False
+        self._claiming.is_next = False
         if self._server() is None or self._is_behind:
             return self._settings.worker_polling_interval
-        await self._recall()
-        if self._filling.in_flight:
-            self._claim_is_next = True
-            return self._settings.worker_polling_interval
-        full = await self._claim_all()
-        if self._dispatch_is_next:
-            self._on_freed()
-        return IMMEDIATELY if full and self._slots.free else self._settings.worker_polling_interval
+        return await self._claiming.tick()
 
     async def step(self) -> int:
         """Claim once, let what was claimed end, and settle it; answers how many jobs that were."""
@@ -211,57 +210,13 @@ class Worker:
         self._closed = True
         self._deadlines.close()
         await self._settler.close()
-        await self._line.close()
+        await self._claiming.close()
         self._threads.close()
         await self._processes.close()
 
     @property
     def _is_behind(self) -> bool:
         return self._settler.waiting > UNSETTLED_PER_SLOT * self._slots.total
-
-    async def _claim_all(self) -> bool:
-        """Whether a claim got all it asked for, so that there may be more."""
-        full = asked = False
-        for trains, limit in self._slots.claimable():
-            reservation = self._filling.reserve()
-            if reservation is None:
-                break
-            asked, full = True, await self._claim(reservation, trains, limit) == limit or full
-        # While nothing waits to be claimed a freed slot is the dispatcher's alone.
-        self._may_claim_more = full or not asked or self._slots.has_limits
-        return full
-
-    async def _claim(self, reservation: Reservation, trains: list[str], limit: int) -> int:
-        server, host, token, _ = reservation
-        try:
-            async with self._line.connection() as conn:
-                claims = await self._jobs.claim(
-                    conn,
-                    trains=trains,
-                    limit=limit,
-                    server=server,
-                    host=host,
-                    token=token,
-                    now=self._clock.injected(),
-                )
-            await failpoints.reach("worker.claimed")
-        except BaseException:
-            self._filling.unsure()
-            raise
-        self._filling.answered()
-        self._take(claims, reservation)
-        return len(claims)
-
-    async def _recall(self) -> None:
-        """Take up what a claim or a dispatch got whose answer never came."""
-        reservation = self._filling.unanswered
-        if reservation is None:
-            return
-        async with self._line.connection() as conn:
-            claims = await self._jobs.recall(conn, server=reservation.server, token=reservation.token)
-        self._filling.answered()
-        self._take(claims, reservation)
-        self._dispatch_is_next = True
 
     def _take(self, claims: list[Claim], reservation: Reservation) -> None:
         """Begin with as many as there are slots; the others stand by."""
@@ -273,6 +228,9 @@ class Worker:
             jobs.append(job)
             if watched:
                 self._emit(_claimed(job))
+        if server != self._server():  # looked at after they are held: whoever loses the lease now finds them
+            for job in jobs:
+                job.mark(Cause.LOST)
         self._begin(jobs[:free])
         self._standby.filled(jobs[free:])
 
@@ -280,7 +238,8 @@ class Worker:
         now, create_task, run = time.monotonic(), asyncio.create_task, self._runner.run
         for job in jobs:
             job.start(now)
-            job.task = create_task(run(job))
+            # Not in the context of the job whose slot it gets: what a body sets is gone with it.
+            job.task = create_task(run(job), context=self._context.copy())
         self._deadlines.watch(job.deadline for job in jobs)
 
     def _completed(self, job: Job) -> None:
@@ -303,8 +262,8 @@ class Worker:
             self._begin([following])
         if self._standby:
             return
-        if self._may_claim_more:
-            self._claiming.wake()
+        if self._claiming.may_get_more:
+            self._loop.wake()
         self._on_freed()
         if not self._slots.held:
             self._idle.set()
@@ -320,13 +279,13 @@ class Worker:
         self._on_freed()
 
     async def _until_idle(self) -> None:
-        while self._slots.held or self._filling.in_flight:
+        while self._slots.held or self._claiming.in_flight:
             self._idle.clear()
             await self._idle.wait()
 
     async def _end(self, watching: asyncio.Task[None]) -> None:
         with suppress(Exception):
-            await self._recall()
+            await self._claiming.recall()
         standing_by = self._standby.dismiss()
         for job in standing_by:
             job.mark(Cause.SHUTDOWN)

@@ -182,11 +182,35 @@ async def test_a_start_that_is_given_up_leaves_neither_a_thread_nor_a_living_row
     starting = asyncio.create_task(keeper.start())
     await eventually(lambda: proxy.accepted > 0, 60)
     starting.cancel()
+    proxy.heal()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    proxy.heal()
     await eventually(lambda: not keeper_threads(), 60, "the end of the keeper")
     assert "alive" not in (await house.states()).values()
+
+
+async def test_a_start_that_is_given_up_as_it_succeeds_has_left_the_registry_when_it_returns(house, monkeypatch):
+    """Who gave it up may end the process next, and the thread with it."""
+    keeper, here, registered = house.keeper(), asyncio.get_running_loop(), asyncio.Event()
+    register, leave = keeper._lease.register, keeper._lease.leave
+
+    async def register_and_tell() -> None:
+        await register()
+        here.call_soon_threadsafe(registered.set)
+        await asyncio.sleep(0.2)
+
+    async def leave_slowly() -> None:
+        await asyncio.sleep(0.2)
+        await leave()
+
+    monkeypatch.setattr(keeper._lease, "register", register_and_tell)
+    monkeypatch.setattr(keeper._lease, "leave", leave_slowly)
+    starting = asyncio.create_task(keeper.start())
+    await registered.wait()
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert list((await house.states()).values()) == ["gone"]
 
 
 def never_answers(keeper, monkeypatch) -> None:

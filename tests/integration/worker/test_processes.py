@@ -27,13 +27,6 @@ async def started(works):
     return await works.start()
 
 
-def is_alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
-
-
 async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works, yard, started):
     outputs = []
     for n in (3, 4):
@@ -67,20 +60,70 @@ async def test_what_a_train_raises_in_its_child_is_named_as_if_it_ran_here(
     assert (row["state"], row["failure"], row["error_type"]) == (state, failure, kind)
 
 
-async def test_a_cancel_stops_a_child_that_never_asks(works, yard, started, tmp_path):
-    file = tmp_path / "pid"
-    execution = await yard.dispatch("spin", {"path": str(file)})
-    await eventually(lambda: file.exists() and file.read_text(), 60, "the child")
+async def those_of(file: Path) -> list[int]:
+    """The child and whom it started."""
+    pids = await eventually(lambda: file.exists() and file.read_text(), 60, "the child")
+    return [int(pid) for pid in pids.split()]
+
+
+async def gone(pids: list[int]) -> None:
+    await eventually(lambda: not any(map(_runs, pids)), 60, f"the end of {pids}")
+
+
+async def test_a_cancel_stops_a_child_that_never_asks_and_what_it_started(works, yard, started, tmp_path):
+    execution = await yard.dispatch("spin", {"path": str(tmp_path / "pids")})
+    pids = await those_of(tmp_path / "pids")
     await works.app.acancel_execution(execution)
     assert (await works.ended(execution))["state"] == "cancelled"
-    assert not is_alive(int(file.read_text()))
+    await gone(pids)
 
 
 async def test_a_timeout_stops_a_child_that_never_asks(works, yard, started, tmp_path):
-    file = tmp_path / "pid"
+    file = tmp_path / "pids"
     execution = await yard.dispatch("spin", {"path": str(file)}, limit=3)
     assert (await works.ended(execution, 60))["failure"] == "timeout"
-    assert not file.exists() or not is_alive(int(file.read_text()))
+    if file.exists():
+        await gone(await those_of(file))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+async def test_a_signal_to_all_processes_of_a_service_is_left_to_the_parent(works, yard, started, tmp_path, number):
+    told = tmp_path / "told"
+    execution = await yard.dispatch("until_told", {"path": str(tmp_path / "pid"), "told": str(told)})
+    [child] = await those_of(tmp_path / "pid")
+    os.kill(child, number)
+    told.touch()
+    row = await works.ended(execution)
+    assert (row["state"], row["output"]) == ("completed", str(child))
+
+
+async def test_what_a_child_starts_is_ended_by_signals_as_ever(works, yard, started):
+    row = await works.ended(await yard.dispatch("end_what_it_started"))
+    assert json.loads(row["output"]) == [-signal.SIGTERM, -signal.SIGTERM]
+
+
+async def test_a_train_in_a_child_finds_nothing_to_read(works, yard, started):
+    row = await works.ended(await yard.dispatch("read_all", limit=20))
+    assert row["output"] == '["", ""]'
+
+
+async def test_a_child_that_was_killed_between_two_jobs_is_not_the_failure_of_the_next(works, yard, started):
+    first = json.loads((await works.ended(await yard.dispatch("square", {"n": 1})))["output"])["pid"]
+    os.kill(first, signal.SIGKILL)
+    await gone([first])
+    row = await works.ended(await yard.dispatch("square", {"n": 2}))
+    assert (row["state"], row["crashes"]) == ("completed", 0)
+
+
+async def test_a_crash_is_noticed_although_a_process_that_the_child_forked_lives_on(works, yard, started):
+    row = await works.ended(await yard.dispatch("crash_before_what_it_forked"))
+    assert (row["failure"], row["error_type"]) == ("error", "interlock.errors.ChildDied")
+
+
+async def test_a_file_that_what_it_forked_opened_is_open_in_what_that_forks(works, yard, started, tmp_path):
+    path = tmp_path / "written"
+    row = await works.ended(await yard.dispatch("write_from_what_the_forked_forked", {"path": str(path)}), 60)
+    assert (row["output"], path.read_text()) == ("0", "xx")
 
 
 async def parent(path: str) -> None:
@@ -91,16 +134,15 @@ async def parent(path: str) -> None:
 
 
 async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path):
-    file = tmp_path / "pid"
-    process = fleet.start(f"{__name__}:parent", str(file))
-    await eventually(lambda: file.exists() and file.read_text(), 60, "the child")
-    child = int(file.read_text())
+    process = fleet.start(f"{__name__}:parent", str(tmp_path / "pids"))
+    pids = await those_of(tmp_path / "pids")
     os.kill(process.pid, signal.SIGKILL)
-    await eventually(lambda: not _runs(child), 60, "the end of the child")
+    await gone(pids)
     await asyncio.to_thread(process.kill)
 
 
 def _runs(pid: int) -> bool:
     """Neither gone nor a zombie that nobody has collected yet."""
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    with suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,8 @@ from interlock.worker.job import Job
 from interlock.worker.standby import Standby
 from interlock.worker.worker import Worker
 from tests.harness.waiting import eventually
+
+tenant = ContextVar("tenant", default="nobody's")
 
 
 @pytest.fixture(autouse=True)
@@ -188,6 +191,21 @@ async def test_a_server_that_must_stop_hands_them_back(works, ahead):
     assert [event.reason for event in works.told(ExecutionReleased)] == ["its server shuts down"] * 5
     assert {1, 2, 3, 4} <= set(await line.elsewhere())
     await line.app.aclose()
+
+
+async def test_what_a_body_sets_in_its_context_is_not_there_for_the_one_that_gets_its_slot(works, ahead):
+    app, seen = works.new_app(worker_slots=1), []
+
+    @app.train
+    async def work(n: int) -> None:
+        seen.append(tenant.get())
+        tenant.set(f"of job {n}")
+
+    handles = await app.aenqueue_many([work.bind(n) for n in range(8)])
+    await works.start(app)
+    for handle in handles:
+        await handle.aresult(60)
+    assert seen == ["nobody's"] * 8
 
 
 async def test_what_is_cancelled_while_it_stands_by_never_runs(works, yard, ahead, monkeypatch):

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from interlock import Cancel, Snooze
-from interlock.observe.events import ExecutionSettled, SettleRefused
+from interlock import Cancel, Snooze, current_execution, failpoints
+from interlock.observe.events import ExecutionSettled, LeaseLostByServer, SettleRefused
 from interlock.store.background_job import BackgroundJobs
 from interlock.worker.settle import Settler
+from tests.harness.waiting import eventually
 
 
 @pytest.fixture
@@ -130,3 +131,30 @@ async def test_what_recovery_ended_meanwhile_is_still_refused(works, yard, monke
     await end_without_an_answer(works, yard, "fail")
     assert [event.outcome for event in works.told(SettleRefused)] == ["failed"]
     assert works.told(ExecutionSettled) == []
+
+
+async def test_what_was_claimed_under_a_lease_that_was_lost_meanwhile_never_begins(works, yard):
+    ran, late = [], []
+
+    @works.app.train
+    async def work() -> None:
+        ran.append(current_execution().id)
+
+    async def lose_the_lease() -> None:
+        if not late and await yard.conn.fetchval("SELECT count(*) FROM interlock.background_job") == 0:
+            late.append(1)
+            await yard.conn.execute(LOSE)
+            await eventually(lambda: works.told(LeaseLostByServer), 60, "the loss of the lease")
+
+    first = await yard.dispatch()
+    failpoints.arm("worker.claimed", lose_the_lease)
+    try:
+        await works.start()
+        await eventually(lambda: ran, 60, "the run that recovery queued")
+    finally:
+        failpoints.disarm()
+    assert first not in ran
+    assert len(works.told(SettleRefused)) == 1
+
+
+LOSE = "UPDATE interlock.server SET state = 'lost', ended_at = clock_timestamp() WHERE state = 'alive'"

@@ -14,10 +14,10 @@ import pytest
 
 from interlock import Cancel, Retry, Snooze, current_execution
 from interlock.errors import CancelledByRequest, NotInTrain
+from interlock.model.failure import LONGEST_TRACEBACK
 from interlock.observe.context import current
-from interlock.observe.events import ExecutionReleased, ExecutionSettled, SettleRefused, WorkClaimed
+from interlock.observe.events import ComponentFailed, ExecutionReleased, ExecutionSettled, SettleRefused, WorkClaimed
 from interlock.observe.logs import ExecutionFields
-from interlock.worker.failure import LONGEST_TRACEBACK
 from tests.harness.waiting import eventually
 
 
@@ -164,6 +164,14 @@ def unprintable() -> None:
     raise Unprintable
 
 
+def unprintable_and_gone() -> None:
+    class Deadly(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    raise Deadly
+
+
 def nul() -> None:
     raise ValueError("a\0b \ud800")
 
@@ -192,6 +200,7 @@ def generator_ended() -> None:
         (huge, "ValueError"),
         (nul, "ValueError"),
         (unprintable, "Unprintable"),
+        (unprintable_and_gone, "Deadly"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -472,6 +481,71 @@ async def test_a_thread_that_ignores_its_cancellation_is_handed_back_and_settles
         await works.reaches(execution, "in_progress")
     assert (await yard.execution(execution))["state"] == "pending"
     go_on.set()
+
+
+@pytest.mark.parametrize("said_by", ["its own clock", "the manager"])
+async def test_a_thread_past_its_timeout_whose_server_stops_has_timed_out_and_is_tried_again(works, yard, said_by):
+    app = works.new_app(shutdown_timeout=timedelta(seconds=0.1))
+    began, go_on = threading.Event(), threading.Event()
+
+    @app.train
+    def work() -> None:
+        began.set()
+        go_on.wait(60)
+
+    execution = await yard.dispatch(limit=0.05 if said_by == "its own clock" else 600)
+    async with app.running(["worker"]):
+        await eventually(began.is_set, 60, "the body")
+        if said_by == "the manager":
+            await request_stop(yard, "timeout")
+        else:
+            await asyncio.sleep(0.1)  # its whole time
+    row = await yard.execution(execution)
+    assert (row["state"], row["failure"]) == ("failed", "timeout")
+    assert [entry["attempt"] for entry in await yard.queued()] == [2]
+    assert [event.outcome for event in works.told(ExecutionSettled)] == ["failed"]
+    go_on.set()
+
+
+async def request_stop(yard, cause: str) -> None:
+    """As the manager and an operator write it, without telling the holder."""
+    await yard.conn.execute(
+        "UPDATE interlock.execution SET cancel_requested_at = clock_timestamp(), cancel_cause = $1", cause
+    )
+
+
+async def test_a_thread_that_somebody_cancelled_is_not_handed_on_when_its_server_stops(works, yard):
+    app, go_on = works.new_app(shutdown_timeout=timedelta(seconds=0.1)), threading.Event()
+
+    @app.train
+    def work() -> None:
+        go_on.wait(60)
+
+    execution = await yard.dispatch()
+    async with app.running(["worker"]):
+        await works.reaches(execution, "in_progress")
+        await request_stop(yard, "person")
+    assert (await yard.execution(execution))["state"] == "cancelled"
+    assert await yard.queued() == []
+    go_on.set()
+
+
+async def test_a_server_that_stops_while_the_database_is_away_ends_in_time_and_without_an_error(
+    works, yard, migrated, proxy_to
+):
+    works.dsn = (proxy := proxy_to(migrated)).dsn(migrated)
+    app = works.new_app(shutdown_timeout=timedelta(seconds=0.1))
+
+    @app.train
+    async def work() -> None:
+        await asyncio.sleep(60)
+
+    execution = await yard.dispatch()
+    async with asyncio.timeout(60), app.running(["worker"]):
+        await works.reaches(execution, "in_progress")
+        proxy.cut()
+    assert (await yard.execution(execution))["state"] == "in_progress"  # for recovery
+    assert works.told(ComponentFailed) == []
 
 
 async def test_a_settle_of_what_belongs_to_another_is_refused_and_said_so(works, yard):

@@ -17,6 +17,7 @@ NO_PORT = 'LOG:  could not bind IPv4 address "127.0.0.1": Address already in use
     [
         ('FATAL:  could not write to file "pg_wal/x": No space left on device', DiskFull),
         ("initdb: error: could not write: Disk quota exceeded", DiskFull),
+        ("FATAL:  could not extend file: wrote only 4096 of 8192 bytes\nHINT:  Check free disk space.", DiskFull),
         (NO_PORT, PortTaken),
         ('FATAL:  lock file "postmaster.pid" already exists', FolderTaken),
         ("FATAL:  something new", StartFailed),

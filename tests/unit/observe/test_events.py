@@ -13,7 +13,7 @@ import pytest
 
 from interlock.observe import events
 from interlock.observe.context import ExecutionContext
-from interlock.observe.events import DatabaseBack, DatabaseLost, Event, ExecutionSettled, LoopFailed
+from interlock.observe.events import Event, ExecutionSettled, LoopFailed
 from interlock.observe.formats import JsonFormat
 from interlock.observe.logs import LogSubscriber
 from interlock.observe.redact import without_password
@@ -123,11 +123,19 @@ SECRET = "s3cr3t"
 def test_a_password_never_shows(text):
     assert SECRET not in without_password(text)
     assert "db" in without_password(text)
-    assert SECRET not in DatabaseLost(where=text, error=OSError()).where
-    assert SECRET not in DatabaseBack(where=text, after=timedelta(0)).where
     assert SECRET not in LoopFailed(loop="x", error=OSError(text), retry_in=timedelta(0)).message()
 
 
 def test_text_without_a_password_is_left_alone():
     for text in ("postgresql://db:5432/app", "see https://example.org/a", "the password is missing", "a@b"):
         assert without_password(text) == text
+
+
+@pytest.mark.parametrize("raised", [RuntimeError, SystemExit])
+def test_an_error_whose_text_raises_is_said_all_the_same(raised):
+    class Shy(Exception):
+        def __str__(self) -> str:
+            raise raised
+
+    event = LoopFailed(loop="x", error=Shy(), retry_in=timedelta(0))
+    assert f"Shy: its text cannot be shown: {raised.__name__}" in event.message()

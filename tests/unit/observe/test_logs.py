@@ -16,16 +16,19 @@ from uuid import UUID
 
 import pytest
 
-from interlock.errors import InvalidOption
+from interlock.errors import InvalidOption, JunctionFailed
+from interlock.model.failure import RaisedInChildError, traceback_of
+from interlock.model.frames import OURS
 from interlock.observe.bus import Bus
 from interlock.observe.context import ExecutionContext, bound, current
 from interlock.observe.events import (
-    ExecutionStarted,
+    ExecutionSettled,
     LoopFailed,
     LoopRecovered,
     NoticeFailed,
     PollingFallback,
     ServerLost,
+    WorkClaimed,
     WorkEnqueued,
 )
 from interlock.observe.logs import LogSubscriber, configure_logging
@@ -45,10 +48,12 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def logging_as_before():
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    client = logging.getLogger("httpx")
+    handlers, level, of_client = root.handlers[:], root.level, client.level
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    client.setLevel(of_client)
 
 
 @pytest.fixture
@@ -122,7 +127,7 @@ def test_a_users_field_of_the_same_name_does_not_hide_the_execution(written):
 
 
 def test_an_event_about_an_execution_names_it_outside_of_the_train_too(written, emit):
-    emit(ExecutionStarted(execution_id=2**60, train="greet", manifest=None, attempt=3))
+    emit(WorkClaimed(execution_id=2**60, train="greet", manifest=None, attempt=3))
     [line] = written()
     assert execution_of(line) == {"execution_id": str(2**60), "train": "greet", "manifest": None, "attempt": 3}
     assert line["data"]["execution_id"] == str(2**60)
@@ -130,7 +135,7 @@ def test_an_event_about_an_execution_names_it_outside_of_the_train_too(written, 
 
 def test_an_event_about_another_execution_names_that_one(written, emit):
     with bound(CONTEXT):
-        emit(ExecutionStarted(execution_id=7, train="load", manifest=None, attempt=1))
+        emit(WorkClaimed(execution_id=7, train="load", manifest=None, attempt=1))
     [line] = written()
     assert execution_of(line) == {"execution_id": "7", "train": "load", "manifest": None, "attempt": 1}
 
@@ -175,6 +180,61 @@ def test_an_unexpected_error_comes_with_its_traceback_and_an_outage_without(writ
     assert "pop from empty list" in bug["exception"]
     assert "exception" not in outage
     assert "OSError: refused" in outage["message"]
+
+
+def through_us(body):
+    """What it raises, called by code that lies in our package."""
+    names = {}
+    exec(compile("def lead(body): body()", OURS + "worker/lead.py", "exec"), names)
+    try:
+        names["lead"](body)
+    except Exception as error:  # noqa: BLE001  it is what was asked for
+        return error.with_traceback(error.__traceback__.tb_next)
+
+
+def read_a_file():
+    raise FileNotFoundError("orders.csv")
+
+
+def failed_by(error):
+    return ExecutionSettled(
+        execution_id=1, train="t", manifest=None, attempt=1, outcome="failed", took=timedelta(0), error=error
+    )
+
+
+def test_an_error_of_a_train_shows_its_traceback_from_the_code_of_the_user_on(written, emit):
+    emit(failed_by(through_us(read_a_file)))
+    emit(fail(1, through_us("not to be called")))
+    users, ours = written()
+    assert "in read_a_file" in users["exception"]
+    assert "lead.py" not in users["exception"]
+    assert "lead.py" in ours["exception"]
+
+
+def test_an_error_of_a_junction_shows_the_traceback_of_what_the_junction_raised(written, emit):
+    def chain():
+        try:
+            read_a_file()
+        except FileNotFoundError as error:
+            raise JunctionFailed(train="t", junction="read") from error
+
+    emit(failed_by(through_us(chain)))
+    [line] = written()
+    assert "JunctionFailed: train 't' failed in junction 'read'" in line["message"]
+    assert line["exception"].splitlines()[-1] == "FileNotFoundError: orders.csv"
+    assert "in read_a_file" in line["exception"]
+
+
+def test_an_error_of_a_child_process_shows_the_traceback_of_the_child(written, emit):
+    text = traceback_of(through_us(read_a_file))
+
+    def ask():
+        raise RaisedInChildError(failure="error", kind="FileNotFoundError", message="orders.csv", traceback=text)
+
+    emit(failed_by(through_us(ask)))
+    [line] = written()
+    assert text.strip() in line["exception"]
+    assert "in ask" not in line["exception"]
 
 
 def test_a_password_in_a_traceback_does_not_show(written, emit):
@@ -282,6 +342,14 @@ def test_configuring_twice_writes_once_and_leaves_other_handlers_alone():
     assert first.getvalue() == ""
     assert len(second.getvalue().splitlines()) == 1
     assert theirs in logging.getLogger().handlers
+
+
+@pytest.mark.parametrize(("level", "lines"), [("INFO", 0), ("DEBUG", 1)])
+def test_a_request_has_a_line_of_its_own_only_where_everything_has(level, lines):
+    stream = io.StringIO()
+    configure_logging(stream, level)
+    logging.getLogger("httpx").info("HTTP Request: POST https://receiver.example")
+    assert len(stream.getvalue().splitlines()) == lines
 
 
 def test_an_unknown_format_is_refused():

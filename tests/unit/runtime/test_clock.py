@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -27,9 +28,24 @@ def test_injected_time_does_not_move_local_deadlines():
     assert clock.monotonic() - before < 60
 
 
-def test_a_start_without_a_zone_is_refused():
+def test_injected_time_moves_by_real_hours_whatever_the_clocks_of_its_zone_do():
+    spring_forward = datetime(2030, 3, 31, 1, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+    clock = FakeClock(spring_forward)
+    assert clock.now == spring_forward
+    assert clock.advance(timedelta(hours=1)) == datetime(2030, 3, 31, 1, 30, tzinfo=UTC)
+    assert clock.advance(timedelta(hours=1)) == datetime(2030, 3, 31, 2, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("start", [datetime(2030, 1, 1), date(2030, 1, 1), "2030-01-01"])  # noqa: DTZ001  the mistake under test
+def test_a_start_that_is_no_instant_is_refused(start):
     with pytest.raises(InvalidOption, match="time zone"):
-        FakeClock(datetime(2030, 1, 1))  # noqa: DTZ001  the mistake under test
+        FakeClock(start)
+
+
+@pytest.mark.parametrize("by", [5, None])
+def test_time_moves_by_durations_only(by):
+    with pytest.raises(InvalidOption, match="timedelta"):
+        FakeClock(START).advance(by)
 
 
 def test_time_does_not_run_backwards():

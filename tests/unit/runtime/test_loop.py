@@ -203,6 +203,23 @@ async def wake_stop(loop):
     loop.stop()
 
 
+async def test_a_stop_by_a_thread_just_before_the_mark_is_cleared_is_not_overlooked(monkeypatch):
+    async def tick():
+        return AN_HOUR
+
+    loop = Loop("t", tick, emit=discard)
+    clear = loop._woken.clear
+
+    def stop_and_clear():
+        loop.stop()
+        clear()
+
+    monkeypatch.setattr(loop._woken, "clear", stop_and_clear)
+    async with asyncio.timeout(60):
+        await loop.run()
+    assert loop.ticks == 0
+
+
 async def test_stop_ends_a_pause_after_a_failure_at_once():
     failed = asyncio.Event()
 

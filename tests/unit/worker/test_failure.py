@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.worker.failure import (
+from interlock.model.failure import (
     LONGEST_MESSAGE,
     LONGEST_TRACEBACK,
     OURS,
@@ -16,6 +16,11 @@ from interlock.worker.failure import (
 class Shy(Exception):
     def __str__(self) -> str:
         raise RuntimeError
+
+
+class Deadly(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
 
 
 def raised(error: BaseException) -> BaseException:
@@ -46,6 +51,11 @@ def test_what_postgresql_cannot_hold_is_written_out():
 def test_an_error_whose_text_raises_is_described_all_the_same():
     assert "RuntimeError" in message_of(Shy())
     assert "Shy" in traceback_of(raised(Shy()))
+
+
+def test_an_error_whose_text_would_end_the_process_is_described_all_the_same():
+    assert "SystemExit" in message_of(Deadly())
+    assert "Deadly" in traceback_of(raised(Deadly()))
 
 
 def test_a_builtin_goes_by_its_short_name_and_others_by_their_module():

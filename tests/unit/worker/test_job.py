@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from interlock.errors import CancelledByRequest, LeaseLost
+from interlock.runtime.threads import Threads
 from interlock.worker.job import Cause, interruptible
-from interlock.worker.threads import Threads
 from tests.unit.worker.test_outcome import a_job
 
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         TopicBreakerChanged,
         TopicParked,
     )
-    from interlock.observe.events.probe import ProbesListening
+    from interlock.observe.events.probe import ProbesListening, RunnerListening, TakeOverFailed
     from interlock.observe.events.server import (
         LeaseLostByServer,
         LeaseRenewalFailed,
@@ -78,8 +78,6 @@ if TYPE_CHECKING:
         ServerRegistered,
     )
     from interlock.observe.events.store import (
-        DatabaseBack,
-        DatabaseLost,
         EmbeddedAdopted,
         EmbeddedStarted,
         ListenLost,
@@ -111,7 +109,6 @@ if TYPE_CHECKING:
         ExecutionRecovered,
         ExecutionReleased,
         ExecutionSettled,
-        ExecutionStarted,
         HookFailed,
         SettleFailed,
         SettleRefused,
@@ -143,8 +140,6 @@ __all__ = [
     "CancelRequested",
     "ComponentAbandoned",
     "ComponentFailed",
-    "DatabaseBack",
-    "DatabaseLost",
     "DeadLetterResolved",
     "DeadLettered",
     "DispatchTicked",
@@ -157,7 +152,6 @@ __all__ = [
     "ExecutionRecovered",
     "ExecutionReleased",
     "ExecutionSettled",
-    "ExecutionStarted",
     "HistoryForgotten",
     "HookFailed",
     "LanesChanged",
@@ -195,6 +189,7 @@ __all__ = [
     "PollingFallback",
     "ProbesListening",
     "RepeatedFailure",
+    "RunnerListening",
     "SchemaApplied",
     "ServerDraining",
     "ServerEvent",
@@ -218,6 +213,7 @@ __all__ = [
     "StoreEvent",
     "SubmitFailed",
     "SupervisorEvent",
+    "TakeOverFailed",
     "TimeoutRequested",
     "TimerEnded",
     "TimerEvent",

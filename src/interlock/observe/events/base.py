@@ -18,6 +18,8 @@ class Event(WithFields):
     subject: ClassVar[str] = "event"
     level: ClassVar[int] = logging.INFO
     text: ClassVar[str] = ""
+    raised_by_users: ClassVar[bool] = False
+    """Whether its `error`, if it has one, comes out of a function of the user's."""
     _is_frozen: ClassVar[bool] = True
 
     def severity(self) -> int:
@@ -74,6 +76,13 @@ def spoken(value: object) -> object:
         case timedelta():
             return f"{value.total_seconds():.3g} s"
         case BaseException():
-            return without_password(f"{type(value).__name__}: {value}".removesuffix(": "))
+            return without_password(f"{type(value).__name__}: {_text_of(value)}".removesuffix(": "))
         case _:
             return value
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as broken:  # noqa: BLE001  the text of an error is the code of whoever wrote it
+        return f"its text cannot be shown: {type(broken).__name__}"

@@ -7,29 +7,10 @@ from datetime import timedelta  # noqa: TC003  the fields of an event can be res
 from typing import ClassVar
 
 from interlock.observe.events.base import Event, RepeatedFailure
-from interlock.observe.redact import without_password
 
 
 class StoreEvent(Event):
     subject: ClassVar[str] = "store"
-
-
-class DatabaseLost(RepeatedFailure):
-    subject: ClassVar[str] = "store"
-    text: ClassVar[str] = "database at {where} lost: {error}"
-    where: str
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "where", without_password(self.where))
-
-
-class DatabaseBack(StoreEvent):
-    text: ClassVar[str] = "database at {where} is back after {after}"
-    where: str
-    after: timedelta
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "where", without_password(self.where))
 
 
 class ListenReady(StoreEvent):

@@ -78,15 +78,10 @@ class WorkClaimed(ExecutionEvent):
     text: ClassVar[str] = "execution {execution_id} of {train} claimed"
 
 
-class ExecutionStarted(ExecutionEvent):
-    subject: ClassVar[str] = "work"
-    level: ClassVar[int] = logging.DEBUG
-    text: ClassVar[str] = "execution {execution_id} of {train} started"
-
-
 class ExecutionSettled(ExecutionEvent):
     """The end of one attempt; a failed one says why and, if it is tried again, when."""
 
+    raised_by_users: ClassVar[bool] = True
     subject: ClassVar[str] = "work"
     outcome: str
     took: timedelta
@@ -134,6 +129,7 @@ class SettleFailed(ExecutionEvent):
 class HookFailed(ExecutionEvent):
     """A function that was to hear of the end raised; the end itself is written."""
 
+    raised_by_users: ClassVar[bool] = True
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.ERROR
     text: ClassVar[str] = "the {occasion} hook {hook} failed after execution {execution_id} of {train}: {error}"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import traceback
-from pathlib import Path
+
+from interlock.model.frames import OURS
 
 LONGEST_MESSAGE = 8 * 1024
 LONGEST_TRACEBACK = 64 * 1024
-OURS = str(Path(__file__).parents[1]) + os.sep
+
+
+class RaisedInChildError(Exception):
+    """What a train raised in its child process, in the words that the child found for it."""
+
+    def __init__(self, *, failure: str, kind: str, message: str, traceback: str) -> None:
+        super().__init__(message)
+        self.failure, self.kind, self.message, self.traceback = failure, kind, message, traceback
+        self.add_note(traceback)
 
 
 def kind_of(error: BaseException) -> str:
@@ -20,7 +28,7 @@ def kind_of(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001  the text of an error is user code too
+    except BaseException as broken:  # noqa: BLE001  the text of an error is user code too
         text = f"its text cannot be shown: {type(broken).__name__}"
     return shortened(storable(text), LONGEST_MESSAGE)
 
@@ -28,7 +36,7 @@ def message_of(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     try:
         text = "".join(_from_the_users_code(error).format())
-    except Exception as broken:  # noqa: BLE001  as above; also what is too deep to walk
+    except BaseException as broken:  # noqa: BLE001  as above; also what is too deep to walk
         text = f"the traceback of {kind_of(error)} cannot be shown: {type(broken).__name__}"
     return shortened(storable(text), LONGEST_TRACEBACK)
 

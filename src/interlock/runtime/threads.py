@@ -1,7 +1,8 @@
-"""Threads for plain functions: as many as there are slots, started when needed, and never in the way of an exit.
+"""Threads for plain functions: as many as are needed up to a limit, and never in the way of an exit.
 
-The standard executor makes the interpreter wait at its end for every thread. A train that ignores its cancellation
-would hold up a deploy for as long as it likes, although its job was handed back already.
+The standard executor has six threads on two cores, for everybody, and makes the interpreter wait at its end for every
+one. What waits for a thread there runs out of its time, and a function that ignores its cancellation would hold up a
+deploy for as long as it likes.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
+
+from interlock.runtime.in_thread import run_and_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 class Threads:
     """Its methods are called from one event loop."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, name: str = "interlock-worker") -> None:
+        self._limit, self._name = limit, name
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
@@ -45,31 +47,13 @@ class Threads:
         self._threads.clear()
 
     def _start(self) -> None:
-        name = f"interlock-worker-{len(self._threads)}"
+        name = f"{self._name}-{len(self._threads)}"
         thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            _run(*work)
+            run_and_answer(*work)
             del work  # an idle thread must not keep the last input and output alive
             self._idle.release()
-
-
-def _run(function: Callable[[], Any], context: contextvars.Context, future: asyncio.Future[Any]) -> None:
-    try:
-        output = context.run(function)
-    except BaseException as error:  # noqa: BLE001  SystemExit ends the run, not the worker
-        _answer(future, future.set_exception, error)
-    else:
-        _answer(future, future.set_result, output)
-
-
-def _answer(future: asyncio.Future[Any], settle: Callable[[Any], None], value: Any) -> None:
-    def unless_done() -> None:
-        if not future.done():
-            settle(value)
-
-    with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
-        future.get_loop().call_soon_threadsafe(unless_done)
