@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 
 from interlock import Interlock
-from interlock.model.server import Role
 from interlock.observe.events import ListenLost, ListenReady, ServerLost
 from interlock.runtime.loop import Loop
 from interlock.store.listen import NoticeHub
@@ -102,7 +101,7 @@ async def survive(postgres, loops: list[Loop], hubs: list[NoticeHub], cuts: int)
     app = Interlock(postgres.dsn, **SHORT_LEASES)
     app.events.subscribe(events.append)
     app.train(idle)  # a worker without trains asks for nothing
-    async with app.running(Role) as keeper:
+    async with app.running() as keeper:
         me = keeper.server
         await eventually(lambda: all_ticked(loops), 60, "a running server")
         hubs[0].subscribe("work", heard.append)

@@ -128,6 +128,27 @@ def test_a_terminal_shows_a_picture_and_a_summary(home, fleet):
     nothing_is_left(home)
 
 
+THAT_IS_CLOSED = """
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+seen = b""
+while seen.count(b"alive") < 3:
+    seen += os.read(terminal, 65536)
+os.close(terminal)
+os.waitpid(pid, 0)
+"""
+
+
+def test_a_terminal_that_is_closed_leaves_nothing(home, fleet):
+    """It hangs up, and nothing can be written to it any more."""
+    env = {"INTERLOCK_HOME": str(home), "TERM": "xterm"}
+    process = fleet.command(sys.executable, "-c", THAT_IS_CLOSED, sys.executable, "-m", "interlock", "demo", env=env)
+    assert process.wait_blocking(PATIENCE) == 0
+    nothing_is_left(home)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_it_with_a_summary_and_nothing_left(demo, home, number):
     process = demo()

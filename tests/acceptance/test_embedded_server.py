@@ -434,8 +434,9 @@ def test_a_full_disk_is_named(place):
     assert not list((place / "s").glob("draft-*"))
 
 
-def test_a_small_real_disk_that_fills_up_is_named(place):
-    if not mounted(place):
+@pytest.mark.parametrize("size", ["8m", "20m"], ids=["that takes no file more", "that takes a part of a page"])
+def test_a_small_real_disk_that_fills_up_is_named(place, size):
+    if not mounted(place, size):
         return
     try:
         with pytest.raises(DiskFull):
@@ -444,9 +445,9 @@ def test_a_small_real_disk_that_fills_up_is_named(place):
         subprocess.run(["umount", "-l", place / "disk"], check=True)
 
 
-def mounted(place: Path) -> bool:
+def mounted(place: Path, size: str) -> bool:
     (place / "disk").mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "tmpfs", str(place / "disk")]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", str(place / "disk")]
     return account() is not None and subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
@@ -489,5 +490,6 @@ def test_root_is_told_of_a_folder_that_the_account_cannot_reach(place):
         return
     place.chmod(0o700)
     with pytest.raises(FolderUnreachable, match="INTERLOCK_HOME"):
-        EmbeddedServer(place / "s").start()
+        EmbeddedServer(place / "s" / "inner").start()
     assert place.stat().st_mode & 0o777 == 0o700
+    assert not (place / "s").exists()

@@ -68,11 +68,11 @@ class ServerFolder:
         """Make the folder ours, or say why it cannot be."""
         if self.path.exists() and not self.path.is_dir():
             raise FolderTaken(folder=str(self.path), problem="a file is in its place")
+        self._refuse_an_unreachable()
         make_folders(self.path.parent)
         if not self.path.exists():
             _make(self.path, 0o711 if account() else 0o700)
         self._refuse_a_strangers()
-        self._refuse_an_unreachable()
         self.admin.touch(mode=0o600)
 
     def make_private(self, place: Path) -> None:
@@ -101,8 +101,10 @@ class ServerFolder:
             raise FolderTaken(folder=str(self.path), problem="it holds files of something else; choose an empty folder")
 
     def _refuse_an_unreachable(self) -> None:
+        """What is not there yet will be open to it, since we make it."""
         runner = self.runner()
-        if runner is not None and not runner.can_reach(self.path):
+        there = next(place for place in (self.path, *self.path.parents) if place.is_dir())
+        if runner is not None and not runner.can_reach(there):
             raise FolderUnreachable(folder=str(self.path), account=runner.name)
 
     def _refuse_a_strangers_sockets(self) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from interlock.cli.demo.view import View
 
 SERVERS = ("server-1", "server-2", "server-3")
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOOK = 0.25
 KILL_AFTER = 5.0
 
@@ -48,7 +49,7 @@ class Show:
 
     @contextmanager
     def _ended_by_signals(self) -> Iterator[None]:
-        """SIGTERM ends the demo as Ctrl-C does: with its cleanup, and with a summary if there is something to say."""
+        """SIGTERM, and a terminal that is closed, end the demo as Ctrl-C does: nothing of it stays behind."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
         def end() -> None:
@@ -57,12 +58,12 @@ class Show:
             elif task is not None:
                 task.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ENDING:
             loop.add_signal_handler(number, end)
         try:
             yield
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in ENDING:
                 loop.remove_signal_handler(number)
 
     async def _run(self, app: Interlock, fleet: Fleet) -> None:
