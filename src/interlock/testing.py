@@ -4,6 +4,8 @@ async with stepper(app) as step:
     await step.tick("manifests")
     step.advance(timedelta(hours=3))
     await step.drain()
+
+In a test without an event loop it is `with stepper(app) as step:`, and nothing is awaited.
 """
 
 from __future__ import annotations
@@ -12,17 +14,21 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from interlock.errors import InvalidOption
+from interlock.runtime.both_ways import BothWays
 from interlock.runtime.clock import FakeClock
+from interlock.runtime.portal import portal
 from interlock.store.standing import Standing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+    from contextlib import AbstractAsyncContextManager
     from datetime import datetime, timedelta
+    from types import TracebackType
 
     from interlock.app import Interlock
     from interlock.store.database import Database
 
-__all__ = ["FakeClock", "Stepper", "stepper"]
+__all__ = ["BlockingStepper", "FakeClock", "Stepper", "stepper"]
 
 DRAINS_IN_ORDER = ("recovery", "manifests", "dispatch", "worker", "outbox")
 MOST_ROUNDS = 10_000
@@ -83,19 +89,64 @@ class Stepper:
             return await self._standing.look(conn)
 
 
-@asynccontextmanager
-async def stepper(
-    app: Interlock, *, start: datetime | None = None, inline: bool = False
-) -> AsyncGenerator[Stepper, None]:
+class BlockingStepper:
+    """The same for a test without an event loop."""
+
+    def __init__(self, step: Stepper) -> None:
+        self._step = step
+
+    @property
+    def now(self) -> datetime:
+        return self._step.now
+
+    def advance(self, by: timedelta) -> datetime:
+        """See `Stepper.advance`."""
+        return self._step.advance(by)
+
+    def tick(self, role: str) -> Any:
+        """See `Stepper.tick`."""
+        return portal.call(self._step.tick, role)
+
+    def drain(self) -> int:
+        """See `Stepper.drain`."""
+        return portal.call(self._step.drain)
+
+
+class _Block:
+    def __init__(self, block: AbstractAsyncContextManager[Stepper]) -> None:
+        self._block = BothWays(block)
+
+    async def __aenter__(self) -> Stepper:
+        return await self._block.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._block.__aexit__(kind, error, traceback)
+
+    def __enter__(self) -> BlockingStepper:
+        return BlockingStepper(self._block.__enter__())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._block.__exit__(kind, error, traceback)
+
+
+def stepper(app: Interlock, *, start: datetime | None = None, inline: bool = False) -> _Block:
     """A registered server of the app, its declarations seeded, in which nothing runs by itself.
 
-    Time stands still at `start`, by default the present. With `inline` what a tick of `dispatch` hands over has run
-    when the tick ends. The app is closed at the end of the block.
+    For `async with` and `with`. Time stands still at `start`, by default the present. With `inline` what a tick of
+    `dispatch` hands over has run when the tick ends. The app is closed at the end of the block.
     """
-    database = await app.adatabase()
-    clock = FakeClock(start if start is not None else await _present(database))
+    return _Block(_stepping(app, start, inline=inline))
+
+
+@asynccontextmanager
+async def _stepping(app: Interlock, start: datetime | None, *, inline: bool) -> AsyncGenerator[Stepper, None]:
+    clock = FakeClock(start if start is not None else await _present(await app.adatabase()))
     async with app.stepping(clock, inline=inline) as ticks:
-        yield Stepper(clock, ticks, database, drained=_drained(app))
+        yield Stepper(clock, ticks, await app.adatabase(), drained=_drained(app))
 
 
 def _drained(app: Interlock) -> set[str]:

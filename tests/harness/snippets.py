@@ -167,7 +167,11 @@ class Page:
         expected = snippet.value if snippet.demand == "raises" else None
         if expected not in (raised["errors"] or [None]):
             found = raised["traceback"] or "no error"
-            raise SnippetError(f"{snippet.place}: expected {expected or 'no error'}, found {found}")
+            raise SnippetError(f"{snippet.place}: expected {expected or 'no error'}, found {found}\n{self._said()}")
+
+    def _said(self) -> str:
+        """What the commands in the background said until now."""
+        return "\n".join(f"--- {title}\n{text}" for title, text in self._fleet.sections())
 
     def _shell(self, snippet: Snippet) -> Process:
         return self._fleet.command("sh", "-c", "\n".join(["set -e", *snippet.commands]))

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.model.act import actor_named
+from interlock.model.work import ALL_TRAINS
 from interlock.operate.group import UNSET
 from interlock.runtime.portal import portal
-from interlock.store.switch import ALL_TRAINS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

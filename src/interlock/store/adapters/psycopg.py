@@ -1,4 +1,7 @@
-"""Connections of psycopg 3. Our cursors are its plain ones, whatever row and cursor factories the user has chosen."""
+"""Connections of psycopg 3. Our cursors are its plain ones, whatever row and cursor factories the user has chosen.
+
+Every statement answers rows, if only none: in a pipeline nothing but the fetch tells what came of it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class PsycopgAdapter:
         call.statement.arguments(call.values)
         with Cursor(self._conn, row_factory=dict_row) as cursor:
             cursor.execute(_query(call), dict(call.values))
-            return cursor.fetchall() if cursor.description else ()
+            return cursor.fetchall()
 
 
 class AsyncPsycopgAdapter:
@@ -47,7 +50,7 @@ class AsyncPsycopgAdapter:
         call.statement.arguments(call.values)
         async with AsyncCursor(self._conn, row_factory=dict_row) as cursor:
             await cursor.execute(_query(call), dict(call.values))
-            return await cursor.fetchall() if cursor.description else ()
+            return await cursor.fetchall()
 
 
 def _query(call: Call) -> bytes:
