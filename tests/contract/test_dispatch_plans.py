@@ -155,6 +155,7 @@ async def test_candidates_come_from_the_heads_of_their_lanes(explain):
         group_priorities=[0] * 5,
         limits=[200] * 5,
         limit=100,
+        chosen=[],
     )
     assert scans(plan) == {("work_queue", "work_queue_for_dispatch"), ("work_queue", "work_queue_pkey")}
     assert touched(plan) < 5_000

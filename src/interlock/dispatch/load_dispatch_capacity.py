@@ -8,7 +8,8 @@ and seem to have room.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from interlock.dispatch.room import Room
-    from interlock.model.work import Lane
+    from interlock.model.work import Candidate, Lane
     from interlock.store.connection import Connection
     from interlock.store.dispatching import Active, Dispatching
 
@@ -46,6 +47,15 @@ class Capacity:
 
     def is_capped(self, lane: Lane) -> bool:
         return lane.group_id in self.free_by_group or (self.free is not None and lane.train not in self.excluded)
+
+    def without(self, chosen: Sequence[Candidate]) -> Capacity:
+        """What is left once these go; the locks under which it was counted are held until then."""
+        by_group = Counter(candidate.group_id for candidate in chosen)
+        return replace(
+            self,
+            free=None if self.free is None else self.free - sum(each.train not in self.excluded for each in chosen),
+            free_by_group={group: free - by_group[group] for group, free in self.free_by_group.items()},
+        )
 
 
 async def load_dispatch_capacity(

@@ -91,10 +91,10 @@ class Dispatching:
         return {row["group_id"]: Active(row["active"], row["counted"]) for row in rows}
 
     async def lock_candidates(
-        self, conn: Connection, takes: Mapping[Lane, int], *, limit: int
+        self, conn: Connection, takes: Mapping[Lane, int], *, limit: int, chosen: Sequence[Candidate]
     ) -> tuple[list[Candidate], int]:
-        """The first entries of these lanes, merged in the order of dispatch; beside them how many were lost to others
-        who hold them.
+        """The first entries of these lanes that are not chosen yet, merged in the order of dispatch; beside them how
+        many were lost to others who hold them.
         """
         lanes = list(takes)
         rows = await self._sql["dispatch/load"].fetch(
@@ -104,6 +104,7 @@ class Dispatching:
             group_priorities=[lane.group_priority for lane in lanes],
             limits=list(takes.values()),
             limit=limit,
+            chosen=[candidate.id for candidate in chosen],
         )
         candidates = [Candidate(row[0], row[1], row[2], row[3]) for row in rows if row[0] is not None]
         return candidates, max(min(rows[0]["found"], limit) - len(candidates), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from interlock import failpoints
 from interlock.dispatch.apply_capacity_limits import Held
 from interlock.dispatch.load_dispatch_capacity import LOCKS_AT_ONCE, Capacity
+from interlock.dispatch.load_queued_jobs import load_queued_jobs
 from interlock.store.dispatching import Active, Dispatching
 from interlock.store.settings import StoreSettings
 from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
+
+if TYPE_CHECKING:
+    from interlock.dispatch.dispatcher import JobDispatcher
 
 LOCK_AND_COUNT_AT_ONCE = """
 WITH locked AS MATERIALIZED (
@@ -172,6 +177,64 @@ async def test_many_full_groups_above_hide_nobody(ramp):
     other = await ramp.queue(5)
     cycle = await ramp.dispatcher(max_queued_jobs_per_cycle=5, hands=Hands(free=0)).tick()
     assert [one.entry_id for one in cycle.dispatched] == other
+
+
+TRAINS = tuple(f"train-{number}" for number in range(60))
+
+
+async def capped_group_of_many_trains(ramp) -> JobDispatcher:
+    """It has room for two, and more lanes than the dispatcher may take entries."""
+    await ramp.group("wide", priority=31, cap=2)
+    for train in TRAINS:
+        await ramp.queue(5, group="wide", train=train)
+    return ramp.dispatcher(hands=Hands((*TRAINS, "work"), free=10), max_queued_jobs_per_cycle=10)
+
+
+async def limited_train_in_many_groups(ramp) -> JobDispatcher:
+    for train in TRAINS:
+        await ramp.group(train, priority=31)
+        await ramp.queue(5, group=train, train="one-by-one")
+    hands = Hands(("one-by-one", "work"), free=10, limits=[(("one-by-one",), 2)])
+    return ramp.dispatcher(hands=hands, max_queued_jobs_per_cycle=10)
+
+
+async def many_trains_beside_an_excluded_one(ramp) -> JobDispatcher:
+    for train in TRAINS:
+        await ramp.queue(5, train=train, priority=63)
+    hands = Hands((*TRAINS, "work"), free=10)
+    excluded = frozenset({"work"})
+    return ramp.dispatcher(
+        hands=hands, max_queued_jobs_per_cycle=10, max_active_jobs=2, exclude_from_max_active_jobs=excluded
+    )
+
+
+MANY_LANES = pytest.mark.parametrize(
+    "dispatcher_above",
+    [capped_group_of_many_trains, limited_train_in_many_groups, many_trains_beside_an_excluded_one],
+    ids=lambda above: above.__name__,
+)
+
+
+@MANY_LANES
+async def test_many_lanes_that_share_what_little_is_free_hide_nobody(ramp, dispatcher_above):
+    """Where their jobs are short there is always a little free, so that nobody else would ever be looked at."""
+    dispatcher = await dispatcher_above(ramp)
+    other = await ramp.queue(5)
+    cycle = await dispatcher.tick()
+    assert [one.entry_id in other for one in cycle.dispatched] == [False] * 2 + [True] * 5
+    skipped = [one.candidate.id for one in cycle.skipped]
+    assert len(skipped) == len(set(skipped)) > 0
+
+
+@MANY_LANES
+async def test_control_without_a_second_look_they_hide_the_others(ramp, dispatcher_above, monkeypatch):
+    async def as_if_it_were_all(*arguments, **more):
+        return (await load_queued_jobs(*arguments, **more))._replace(cut=False)
+
+    monkeypatch.setattr("interlock.dispatch.select.load_queued_jobs", as_if_it_were_all)
+    dispatcher = await dispatcher_above(ramp)
+    other = await ramp.queue(5)
+    assert not any(one.entry_id in other for one in (await dispatcher.tick()).dispatched)
 
 
 LOCKS = """

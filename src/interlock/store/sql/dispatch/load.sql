@@ -12,6 +12,7 @@ with picked as materialized (
           and w.ready
           and w.group_id = lane.group_id
           and w.train = lane.train
+          and w.id <> all(:chosen::bigint[])
         order by w.priority desc, w.created_at, w.id
         limit lane.takes
     ) head
