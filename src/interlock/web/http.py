@@ -25,6 +25,8 @@ LONGEST_LINE = 4096
 MOST_HEADERS = 100
 LARGEST_PORT = 65535
 LARGEST_BODY = 16 * 1024
+MOST_AT_ONCE = 256
+"""Connections; who opens more must not take the files away that this process needs for its work."""
 EXPECTED = "PORT or ADDRESS:PORT, for example 8080 (loopback only), 0.0.0.0:8080 or [::]:8080"
 
 
@@ -107,6 +109,9 @@ class HttpServer:
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
+        if len(self._talking) >= MOST_AT_ONCE:
+            writer.close()
+            return
         if task is not None:
             self._talking.add(task)
             task.add_done_callback(self._talking.discard)

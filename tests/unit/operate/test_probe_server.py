@@ -13,6 +13,7 @@ from interlock.operate.health_signs import Sign
 from interlock.web import http
 from interlock.web.http import Address
 from interlock.web.probes import ProbeServer
+from tests.harness.waiting import eventually
 
 
 class Signs:
@@ -96,6 +97,21 @@ async def test_a_line_without_end_and_a_client_that_says_nothing_are_cut_off(mon
             finally:
                 writer.close()
         assert (await talk(server, b"GET /live HTTP/1.1\r\n\r\n"))[0] == 200
+
+
+async def test_who_opens_more_connections_than_there_are_gets_none_and_takes_none_from_others_for_long(monkeypatch):
+    """Each is a file of the process, and what it runs needs files too."""
+    monkeypatch.setattr(http, "MOST_AT_ONCE", 2)
+    async with serving(Signs()) as server:
+        held = [await asyncio.open_connection(*server.address) for _ in range(2)]
+        await eventually(lambda: len(server._talking) == 2)
+        reader, writer = await asyncio.open_connection(*server.address)
+        assert await asyncio.wait_for(reader.read(), 60) == b""
+        writer.close()
+        held[0][1].close()
+        await eventually(lambda: len(server._talking) == 1)
+        assert (await talk(server, b"GET /live HTTP/1.1\r\n\r\n"))[0] == 200
+        held[1][1].close()
 
 
 async def test_stopping_does_not_wait_for_a_client_that_holds_its_connection():
