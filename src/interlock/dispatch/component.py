@@ -47,3 +47,4 @@ class DispatchComponent:
 
     def stop(self) -> None:
         self._loop.stop()
+        self._dispatcher.stop()

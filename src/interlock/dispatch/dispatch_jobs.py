@@ -7,7 +7,7 @@ entry under a savepoint of its own, so the one that cannot be dispatched fails a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from interlock.store.execution import Executions
 from interlock.store.fault import is_passing
@@ -15,11 +15,12 @@ from interlock.store.fault import is_passing
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from interlock.model.execution import Claim, Reservation
     from interlock.model.work import Candidate, Dispatched
     from interlock.store.connection import Connection
-    from interlock.store.dispatching import Dispatching, Refused
+    from interlock.store.dispatching import Claimed, Dispatching, Refused
     from interlock.store.sql import Catalog
     from interlock.store.taking import Taking
 
@@ -53,12 +54,39 @@ class HandOver:
             self.claims += taken.claims
 
 
-async def dispatch_jobs(hand_over: HandOver, chosen: Sequence[Candidate]) -> None:
+@dataclass
+class ClaimForSubmit:
+    """The transaction in which work is claimed that this server is about to submit elsewhere."""
+
+    conn: Connection
+    dispatching: Dispatching
+    submitter: str
+    server: UUID
+    token: UUID
+    now: datetime | None
+    claimed: list[Claimed] = field(default_factory=list)
+
+    async def __call__(self, chosen: Sequence[Candidate]) -> None:
+        self.claimed += await self.dispatching.claim_for_submit(
+            self.conn, chosen, submitter=self.submitter, server=self.server, token=self.token, now=self.now
+        )
+
+
+class Dispatches(Protocol):
+    conn: Connection
+    dispatching: Dispatching
+    now: datetime | None
+
+    async def __call__(self, chosen: Sequence[Candidate]) -> None:
+        """Dispatch them, all or none."""
+
+
+async def dispatch_jobs(hand_over: Dispatches, chosen: Sequence[Candidate]) -> None:
     if chosen:
         await hand_over(chosen)
 
 
-async def dispatch_one_by_one(hand_over: HandOver, sql: Catalog, chosen: Sequence[Candidate]) -> list[Unfit]:
+async def dispatch_one_by_one(hand_over: Dispatches, sql: Catalog, chosen: Sequence[Candidate]) -> list[Unfit]:
     unfit: list[Unfit] = []
     for candidate in chosen:
         try:
@@ -74,7 +102,7 @@ async def dispatch_one_by_one(hand_over: HandOver, sql: Catalog, chosen: Sequenc
     return unfit
 
 
-async def _fail_alone(hand_over: HandOver, candidate: Candidate, error: Exception) -> list[Unfit]:
+async def _fail_alone(hand_over: Dispatches, candidate: Candidate, error: Exception) -> list[Unfit]:
     refused = await hand_over.dispatching.fail_if_queued(
         hand_over.conn, candidate.id, f"{type(error).__name__}: {error}", now=hand_over.now
     )

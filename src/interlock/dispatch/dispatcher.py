@@ -135,6 +135,11 @@ class JobDispatcher:
         waited = [remote.has_room() for remote in self._remote]
         return any(waited) or self.is_capped
 
+    def stop(self) -> None:
+        """Let a cycle that submits elsewhere end early."""
+        for remote in self._remote:
+            remote.stop()
+
     async def close(self) -> None:
         """Let go of the connections that the ticks share."""
         await self._line.close()

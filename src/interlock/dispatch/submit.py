@@ -3,29 +3,31 @@
 Until it is submitted an execution carries this server's lease, so nothing is lost with the server. A submit that failed
 closes its execution and queues the entry again in one transaction. That is no failure of the train; after
 `max_dispatch_attempts` of them the work is left to a person. Where there is no room the claim is undone: waiting is no
-attempt. Either way the cycle ends there, and new work begins no other before a pause is over, because what a whole
-queue waits for is not to be tried with each of it.
+attempt. Either way the cycle ends there, and new work begins no other before a pause is over; but where only one train
+has to wait, the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from datetime import timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from interlock import failpoints
+from interlock.dispatch.dispatch_jobs import ClaimForSubmit, dispatch_jobs, dispatch_one_by_one
+from interlock.dispatch.pause import Pauses
 from interlock.dispatch.room import Room
 from interlock.dispatch.select import select
 from interlock.dispatch.submitters.protocol import NoRoom, Submission
 from interlock.model.failure import kind_of, message_of
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import SUBMIT_FAILED, Ending
-from interlock.observe.events.work import SubmitFailed
+from interlock.observe.events.work import EntryRefused, SubmitFailed
 from interlock.store.dispatching import Dispatching
 from interlock.store.execution import Executions
+from interlock.store.fault import is_passing
 from interlock.store.notify import notify_in
 from interlock.store.submitting import Submitting
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
+    from interlock.dispatch.dispatch_jobs import Unfit
     from interlock.dispatch.select import Selection
     from interlock.dispatch.settings import DispatchSettings
     from interlock.dispatch.submitters.protocol import Route
@@ -43,16 +46,16 @@ if TYPE_CHECKING:
     from interlock.store.dispatching import Claimed
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=60)
-AFTER_NOTICE, SHORTEST_PAUSE = timedelta(seconds=0.01), timedelta(seconds=0.1)
-"""For those who say that there is no room and that it is of no use to wait."""
-MOST_DOUBLINGS, LONGEST_PAUSE_OF_ALL = 10, timedelta(seconds=10)
-"""Short, because a runner that is back, or refuses only some, is then soon asked for the others."""
 
 
 class Verdict(Enum):
     TAKEN = auto()
     FAILED = auto()
     NO_ROOM = auto()
+    NO_ROOM_FOR_TRAIN = auto()
+
+
+ENDS_THE_CYCLE, UNTAKEN = {Verdict.FAILED, Verdict.NO_ROOM}, {Verdict.NO_ROOM, Verdict.NO_ROOM_FOR_TRAIN}
 
 
 class Submitted(NamedTuple):
@@ -82,49 +85,31 @@ class RemoteDispatch:
         self._dispatching, self._executions = Dispatching(database.sql), Executions(database.sql)
         self._submitting = Submitting(database.sql)
         self._unresolved: UUID | None = None
-        self._room_at = self._room_at_notice = self._again_at = 0.0
-        self._failures = 0
+        self._pauses, self._stopping = Pauses(), False
 
     async def cycle(self) -> Submitted:
         """Submit, a few at a time, until nothing is left, something is not taken, or the cycle's limit is reached."""
         most = self._settings.max_queued_jobs_per_cycle
         taken, failed, contended = 0, 0, False
-        while not self._pause() and (most is None or taken + failed < most):
+        while not (self._stopping or self._pauses.for_all()) and (most is None or taken + failed < most):
             verdicts, contended = await self._claim_and_submit()
             taken, failed = taken + verdicts.count(Verdict.TAKEN), failed + verdicts.count(Verdict.FAILED)
-            if Verdict.NO_ROOM in verdicts or Verdict.FAILED in verdicts:
+            if not ENDS_THE_CYCLE.isdisjoint(verdicts):
                 break
             if len(verdicts) < self._settings.max_concurrent_dispatch:
-                return Submitted(taken, failed, contended, None)
-        return Submitted(taken, failed, contended, self._pause())
+                return Submitted(taken, failed, contended, self._pauses.for_any())
+        return Submitted(taken, failed, contended, self._pauses.for_all())
+
+    def stop(self) -> None:
+        """Claim nothing more; what is claimed is submitted."""
+        self._stopping = True
 
     async def close(self) -> None:
         await self._submitter.aclose()
 
     def has_room(self) -> bool:
-        """A runner has room again: answers whether that was waited for. It ends no other pause."""
-        waited = self._room_at_notice < self._room_at and self._room_at > time.monotonic()
-        self._room_at = min(self._room_at, self._room_at_notice)
-        return waited
-
-    def _wait_for_room(self, busy: NoRoom) -> None:
-        now = time.monotonic()
-        self._room_at = now + max(busy.after, SHORTEST_PAUSE).total_seconds()
-        # Another runner may have told it, so that notices set no pace of their own.
-        self._room_at_notice = now + AFTER_NOTICE.total_seconds() if busy.or_notice else self._room_at
-
-    def _pause(self) -> timedelta:
-        """How long to wait after a failure, or because it was told to; zero where nothing is to be waited for."""
-        return timedelta(seconds=max(self._room_at - time.monotonic(), self._again_at - time.monotonic(), 0))
-
-    def _count_failures(self, verdicts: Sequence[Verdict]) -> None:
-        """Whoever answers that there is no room is not away."""
-        if Verdict.FAILED in verdicts:
-            pause = min(FIRST_PAUSE * 2 ** min(self._failures, MOST_DOUBLINGS), LONGEST_PAUSE_OF_ALL)
-            self._again_at = time.monotonic() + pause.total_seconds()
-            self._failures += 1
-        elif verdicts:
-            self._failures = 0
+        """A runner has room again: answers whether that was waited for."""
+        return self._pauses.has_room()
 
     async def _claim_and_submit(self) -> tuple[list[Verdict], bool]:
         """What was claimed is resolved here, or, where the database left in between, before the next claim."""
@@ -135,11 +120,14 @@ class RemoteDispatch:
         for verdict in verdicts:
             if isinstance(verdict, BaseException):
                 raise verdict
-        if Verdict.NO_ROOM in verdicts:
+        found = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+        if not UNTAKEN.isdisjoint(found):
             await self._resolve()
         self._unresolved = None
-        found = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-        self._count_failures(found)
+        if Verdict.FAILED in found:
+            self._pauses.failed()
+        elif found:
+            self._pauses.answered()
         return found, contended
 
     async def _resolve(self) -> None:
@@ -150,23 +138,34 @@ class RemoteDispatch:
             self._unresolved = None
 
     async def _claim(self, token: UUID) -> tuple[list[Claimed], bool]:
+        """Claim what comes next; if the data of one entry breaks it, once more entry by entry."""
         server = self._server()
         if server is None:
             return [], False
+        try:
+            return await self._claim_in_tick(server, token, one_by_one=False)
+        except Exception as error:
+            if is_passing(error):
+                raise
+            return await self._claim_in_tick(server, token, one_by_one=True)
+
+    async def _claim_in_tick(self, server: UUID, token: UUID, *, one_by_one: bool) -> tuple[list[Claimed], bool]:
+        unfit: Sequence[Unfit] = ()
         async with self._database.connection() as conn, self._database.tick_on(conn, by_index=True):
             selection = await self._select(conn)
-            claimed = await self._dispatching.claim_for_submit(
-                conn,
-                selection.verdict.chosen,
-                submitter=self._submitter.name,
-                server=server,
-                token=token,
-                now=self._clock.injected(),
+            claim = ClaimForSubmit(
+                conn, self._dispatching, self._submitter.name, server, token, now=self._clock.injected()
             )
-        return claimed, selection.contended
+            if one_by_one:
+                unfit = await dispatch_one_by_one(claim, self._database.sql, selection.verdict.chosen)
+            else:
+                await dispatch_jobs(claim, selection.verdict.chosen)
+        for each in unfit:
+            self._emit(EntryRefused(entry_id=each.entry_id, train=each.refused.train, error=each.error))
+        return claim.claimed, selection.contended or bool(unfit)
 
     async def _select(self, conn: Connection) -> Selection:
-        survey = await self._dispatching.survey(conn, self._trains)
+        survey = await self._dispatching.survey(conn, self._pauses.open(self._trains))
         room = Room(self._settings.max_concurrent_dispatch)
         return await select(conn, self._dispatching, survey.lanes, self._settings, room)
 
@@ -177,8 +176,8 @@ class RemoteDispatch:
                 Submission(claimed.execution_id, claimed.entry_id, claimed.train, claimed.input, claimed.attempt, token)
             )
         except NoRoom as busy:
-            self._wait_for_room(busy)
-            return Verdict.NO_ROOM
+            self._pauses.wait_for_room(busy, claimed.train)
+            return Verdict.NO_ROOM_FOR_TRAIN if busy.train_only else Verdict.NO_ROOM
         except Exception as error:  # noqa: BLE001  whatever a submitter raises, the guarded write knows if it was taken
             return Verdict.FAILED if await self._failed(claimed, token, error) else Verdict.TAKEN
         async with self._database.transaction() as conn:

@@ -74,6 +74,7 @@ class EntryFacts:
     previous_execution_id: int | None
     previous_state: str | None
     previous_failure: str | None
+    previous_error: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,7 @@ class Surroundings:
     servers: int
     managers: int
     dispatchers: int
+    runners: int
     timer_servers: int
     workers: Sequence[str]
     slots: int

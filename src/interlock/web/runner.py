@@ -30,10 +30,15 @@ if TYPE_CHECKING:
 PATH = "/executions"
 TOLERANCE = 300.0
 """Seconds that the clocks of two servers may differ; an old message takes nothing anyway."""
-SOON = {"Retry_After": "1"}
 _REFUSED = {
-    Answer.NOTHING: (HTTPStatus.CONFLICT, "there is nothing to take: it is gone, cancelled or taken already"),
-    Answer.UNKNOWN_TRAIN: (HTTPStatus.UNPROCESSABLE_ENTITY, "this runner does not know the train"),
+    Answer.NOTHING: failing(HTTPStatus.CONFLICT, "there is nothing to take: it is gone, cancelled or taken already"),
+    Answer.BUSY: failing(HTTPStatus.SERVICE_UNAVAILABLE, "no slot is free", Retry_After="1"),
+    Answer.AT_LIMIT: failing(
+        HTTPStatus.TOO_MANY_REQUESTS, "the train runs here as often as its concurrency allows", Retry_After="1"
+    ),
+    Answer.UNKNOWN_TRAIN: failing(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "this runner does not know the train, or lacks its tags", Retry_After="10"
+    ),
 }
 
 
@@ -89,6 +94,4 @@ class RunnerEndpoint(HttpServer):
             return failing(HTTPStatus.INTERNAL_SERVER_ERROR, f"it could not be taken over: {kind_of(error)}")
         if found is Answer.TAKEN:
             return http.Answer(HTTPStatus.ACCEPTED, {"status": "taken", "execution_id": posted.execution_id})
-        if found is Answer.BUSY:
-            return failing(HTTPStatus.SERVICE_UNAVAILABLE, "no slot is free", **SOON)
-        return failing(*_REFUSED[found])
+        return _REFUSED[found]

@@ -31,6 +31,8 @@ class Answer(Enum):
     NOTHING = auto()
     """It is gone, cancelled, or taken already."""
     BUSY = auto()
+    AT_LIMIT = auto()
+    """The train runs here as often as it may; others are taken."""
     UNKNOWN_TRAIN = auto()
 
 
@@ -55,8 +57,8 @@ class Intake:
 
     async def _take(self, posted: Posted) -> Answer:
         reservation = await self._reserve(posted.train)
-        if reservation is None:
-            return Answer.BUSY
+        if isinstance(reservation, Answer):
+            return reservation
         try:
             async with self._database.connection() as conn:
                 claims = await self._submitting.take_over_if_held(conn, posted, reservation, now=self._clock.injected())
@@ -67,18 +69,20 @@ class Intake:
         self._worker.take_up(reservation, claims)
         return Answer.TAKEN if claims else Answer.NOTHING
 
-    async def _reserve(self, train: str) -> Reservation | None:
+    async def _reserve(self, train: str) -> Reservation | Answer:
         """A free slot. The worker's own loop has the word for a moment now and then: that is not busy."""
         for _ in range(MOMENTS):
-            if not self._has_room(train):
-                return None
+            if (refusal := self._refusal(train)) is not None:
+                return refusal
             if (reservation := self._worker.reserve()) is not None:
                 return reservation
             await asyncio.sleep(MOMENT)
-        return None
+        return Answer.BUSY
 
-    def _has_room(self, train: str) -> bool:
+    def _refusal(self, train: str) -> Answer | None:
         """Before its lifespan is open a worker runs nothing, and nothing more when it is told to stop."""
         slots = self._worker.slots
-        full = not slots.free or any(train in names and left == 0 for names, left in slots.limits())
-        return self._worker.is_taking and not full
+        if not (self._worker.is_taking and slots.free):
+            return Answer.BUSY
+        at_limit = any(train in names and left == 0 for names, left in slots.limits())
+        return Answer.AT_LIMIT if at_limit else None

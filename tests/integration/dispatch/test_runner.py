@@ -229,10 +229,34 @@ async def test_a_runner_tells_those_who_wait_for_room_that_a_slot_is_free_and_wa
     assert "work" not in heard
 
 
-async def test_the_concurrency_of_a_train_holds_on_a_runner(ramp, runner):
-    await ramp.queue(2, train="narrow")
-    cycle = await dispatcher(ramp, Line(runner.url)).tick()
+async def test_a_train_that_runs_as_often_as_it_may_keeps_no_other_from_free_slots(ramp, runner):
+    narrow, [far] = await ramp.queue(3, train="narrow", priority=9), await ramp.queue(train="far")
+    one = dispatcher(ramp, Line(runner.url), max_dispatch_attempts=1)
+    cycle = await one.tick()
+    assert (cycle.submitted, cycle.failed_submits) == (2, 0)
+    await reaches(ramp, far, "completed")
+    assert await ramp.conn.fetchval("SELECT count(*) FROM interlock.execution WHERE train = 'narrow'") == 1
+    runner.may_end.set()
+
+    async def all_taken() -> bool:
+        await one.tick()
+        return await ramp.conn.fetchval("SELECT count(*) FROM interlock.work_queue WHERE state = 'queued'") == 0
+
+    await eventually(all_taken, what="the turns of the others")
+    await reaches(ramp, narrow[-1], "completed")
+    assert await ramp.conn.fetchval("SELECT sum(submits) FROM interlock.work_queue") == 0
+
+
+async def test_a_train_that_the_runner_does_not_know_yet_waits_for_one_that_does_uncounted(ramp, runner):
+    """In a deploy those who submit may be newer than the runner."""
+    [new], [far] = await ramp.queue(train="new", priority=9), await ramp.queue(train="far")
+    route = Route(Line(runner.url), frozenset({"far", "new"}))
+    one = ramp.dispatcher(remote=[route], server=lambda: OTHER_SERVER, hands=Hands([]), max_dispatch_attempts=1)
+    cycle = await one.tick()
     assert (cycle.submitted, cycle.failed_submits) == (1, 0)
+    await reaches(ramp, far, "completed")
+    entry = await ramp.entry(new)
+    assert (entry["state"], entry["submits"], await latest(ramp, new)) == ("queued", 0, None)
 
 
 async def test_many_that_find_no_room_are_answered_at_once(ramp, runner):
@@ -241,7 +265,7 @@ async def test_many_that_find_no_room_are_answered_at_once(ramp, runner):
     line = Line(runner.url)
     await dispatcher(ramp, line).tick()
     answers = await asyncio.gather(*(post(runner, some("narrow")) for _ in range(80)))
-    assert {answer.status_code for answer in answers} == {503}
+    assert {answer.status_code for answer in answers} == {429}
 
 
 def posted_by(line: Line) -> bytes:

@@ -9,10 +9,11 @@ from uuid import uuid4
 import pytest
 
 from interlock import failpoints
+from interlock.dispatch.component import DispatchComponent
 from interlock.dispatch.submitters.inline import InlineSubmitter
 from interlock.dispatch.submitters.postgres import PostgresSubmitter
 from interlock.dispatch.submitters.protocol import NoRoom, Route
-from interlock.observe.events.work import SubmitFailed
+from interlock.observe.events.work import EntryRefused, SubmitFailed
 from interlock.runtime.loop import Loop
 from interlock.store.dispatching import Dispatching
 from tests.harness.waiting import eventually
@@ -74,12 +75,13 @@ async def execution(ramp, entry_id: int):
 
 
 def pause_of(one) -> float:
-    return one._remote[0]._pause().total_seconds()
+    return one._remote[0]._pauses.for_all().total_seconds()
 
 
 def end_pause(one) -> None:
     """As if the time had passed for which a submitter is to be left alone."""
-    one._remote[0]._again_at = one._remote[0]._room_at = 0.0
+    pauses = one._remote[0]._pauses
+    pauses._again_at, pauses._room = 0.0, pauses._room._replace(at=0.0)
 
 
 async def make_due(ramp) -> None:
@@ -243,6 +245,79 @@ async def test_a_notice_of_room_does_not_end_the_pause_after_a_failure(ramp):
     await one.tick()
     assert not one.freed_elsewhere()
     assert pause_of(one) > 1
+
+
+class Picky(Remote):
+    """Has no room for one of its trains."""
+
+    picks = "narrow"
+
+    def __init__(self, conn) -> None:
+        super().__init__(conn, trains=("far", "narrow"))
+
+    async def submit(self, submission) -> None:
+        await super().submit(submission)
+        if submission.train == self.picks:
+            self.taken.remove(submission)
+            raise NoRoom(timedelta(minutes=5), or_notice=self.tells, train_only=True)
+
+
+@pytest.mark.parametrize("most", [1, 4])
+async def test_what_one_train_has_to_wait_for_keeps_no_other_from_its_turn(ramp, most):
+    narrow, far = await ramp.queue(9, train="narrow", priority=9), await ramp.queue(3, train="far")
+    remote = Picky(ramp.conn)
+    one = dispatcher(ramp, remote, max_concurrent_dispatch=most, max_dispatch_attempts=1)
+    assert (await one.tick()).submitted == 3
+    assert [each.entry_id for each in remote.taken] == far
+    assert len(remote.seen) == most + 3, "a train that has to wait is not tried with each of its entries"
+    states = await ramp.states()
+    assert {states[id] for id in narrow} == {"queued"}  # noqa: A001  the row's own word
+    assert await ramp.conn.fetchval("SELECT sum(submits) FROM interlock.work_queue") == 0
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_a_train_that_has_to_wait_is_tried_again_in_time_or_when_it_is_told(ramp, tells):
+    await ramp.queue(train="narrow")
+    remote = Picky(ramp.conn)
+    remote.tells = tells
+    one = dispatcher(ramp, remote, job_dispatcher_polling_interval=timedelta(hours=1))
+    assert timedelta(minutes=4) < (await one.tick()).sleep <= timedelta(minutes=5)
+    remote.picks = "none"
+    assert (await one.tick()).submitted == 0
+    assert one.freed_elsewhere() is tells
+    await asyncio.sleep(0.02)
+    assert (await one.tick()).submitted == tells
+
+
+async def test_a_dispatcher_that_is_told_to_stop_claims_nothing_more(ramp):
+    """However much waits, and however fast it is taken."""
+    await ramp.queue(50, train="far")
+    remote = Remote(ramp.conn)
+    one = dispatcher(ramp, remote, max_queued_jobs_per_cycle=None)
+    component = DispatchComponent(one, emit=ramp.events.append, notify=lambda _: None)
+
+    async def stop() -> None:
+        if len(remote.taken) == 3:
+            component.stop()
+
+    failpoints.arm("dispatch.before_submit", stop)
+    await asyncio.wait_for(component.run(), 60)
+    assert len(remote.taken) == 4, "what is claimed is submitted"
+    assert await ramp.conn.fetchval("SELECT count(*) FROM interlock.work_queue WHERE state = 'queued'") == 46
+
+
+@pytest.mark.parametrize("most", [1, 5])
+async def test_an_entry_that_cannot_be_claimed_fails_alone_with_its_reason(ramp, most):
+    [bad], after = await ramp.queue(train="poison"), await ramp.queue(2, train="far")
+    await ramp.conn.execute("ALTER TABLE interlock.execution ADD CONSTRAINT no_poison CHECK (train <> 'poison')")
+    remote = Remote(ramp.conn, trains=("far", "poison"))
+    one = dispatcher(ramp, remote, max_concurrent_dispatch=most)
+    assert (await one.tick()).sleep < timedelta(seconds=0.1)
+    await one.tick()
+    assert [each.entry_id for each in remote.taken] == after
+    entry = await ramp.entry(bad)
+    assert (entry["state"], "no_poison" in entry["failure"]) == ("failed", True)
+    assert [told.entry_id for told in ramp.told(EntryRefused)] == [bad]
 
 
 async def test_what_ends_elsewhere_wakes_a_dispatcher_that_counts_caps(ramp):

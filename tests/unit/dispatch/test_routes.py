@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from interlock import Interlock
-from interlock.dispatch.submitters.http import HttpSubmitter, _refuse_unless_taken
+from interlock.dispatch.submitters.http import HttpSubmitter, SubmitRefused, _refuse_unless_taken
 from interlock.dispatch.submitters.protocol import NoRoom
 from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption, PackageMissing, UnknownTrain
 
@@ -135,6 +135,22 @@ async def test_a_runner_says_within_bounds_when_to_ask_again(said, seconds):
     with pytest.raises(NoRoom) as busy:
         await _refuse_unless_taken(httpx.Response(503, headers={"Retry-After": said}))
     assert (busy.value.after, busy.value.or_notice) == (timedelta(seconds=seconds), True)
+
+
+@pytest.mark.parametrize(
+    ("status", "or_notice", "train_only"), [(503, True, False), (429, True, True), (422, False, True)]
+)
+async def test_a_runner_says_who_has_to_wait_and_for_what(status, or_notice, train_only):
+    with pytest.raises(NoRoom) as busy:
+        await _refuse_unless_taken(httpx.Response(status, headers={"Retry-After": "1"}))
+    assert (busy.value.or_notice, busy.value.train_only) == (or_notice, train_only)
+
+
+@pytest.mark.parametrize("status", [503, 429, 422])
+async def test_an_answer_of_somebody_on_the_way_is_a_failed_submit(status):
+    request = httpx.Request("POST", "https://runner/executions")
+    with pytest.raises(SubmitRefused, match=f"HTTP {status} from https://runner/: gone"):
+        await _refuse_unless_taken(httpx.Response(status, content=b"gone", request=request))
 
 
 def test_without_httpx_it_is_refused_where_it_is_chosen(monkeypatch):

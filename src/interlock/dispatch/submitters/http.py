@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
     from interlock.dispatch.submitters.protocol import Submission
 
-ACCEPTED, UNAVAILABLE = 202, 503
+ACCEPTED = 202
+FULL, TRAIN_UNKNOWN = 503, 422
+WAITS = {FULL, TRAIN_UNKNOWN, 429}
+"""With a time to wait. A 503 without it comes from somebody on the way, who has lost the runner."""
 LONGEST_REASON = 500
 SHORTEST_PAUSE, LONGEST_PAUSE = 1, 60
 
@@ -104,10 +107,9 @@ async def _refuse_unless_taken(response: httpx.Response) -> None:
     status, after = response.status_code, response.headers.get("Retry-After", "")
     if status == ACCEPTED:
         return
-    # A 503 without it comes from somebody on the way, who has lost the runner.
-    if status == UNAVAILABLE and after.isascii() and after.isdigit():
+    if status in WAITS and after.isascii() and after.isdigit():
         seconds = min(max(int(after[:9]), SHORTEST_PAUSE), LONGEST_PAUSE)
-        raise NoRoom(timedelta(seconds=seconds), or_notice=True)
+        raise NoRoom(timedelta(seconds=seconds), or_notice=status != TRAIN_UNKNOWN, train_only=status != FULL)
     said = ""
     async for piece in response.aiter_bytes(LONGEST_REASON):
         said = piece[:LONGEST_REASON].decode("utf-8", "replace")

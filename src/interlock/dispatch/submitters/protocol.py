@@ -34,11 +34,14 @@ class Submission(NamedTuple):
 
 
 class NoRoom(Exception):
-    """Nobody takes it now, though nothing is wrong: ask again after this time, or when a runner tells of room."""
+    """Nobody takes it now, though nothing is wrong: ask again after this time, or when a runner tells of room.
 
-    def __init__(self, after: timedelta, *, or_notice: bool = False) -> None:
+    With `train_only` other trains are taken meanwhile.
+    """
+
+    def __init__(self, after: timedelta, *, or_notice: bool = False, train_only: bool = False) -> None:
         super().__init__(f"no room before {after} have passed")
-        self.after, self.or_notice = after, or_notice
+        self.after, self.or_notice, self.train_only = after, or_notice, train_only
 
 
 class Submitter(Protocol):

@@ -16,14 +16,28 @@ _BY_THE_MANAGER = frozenset({"every", "cron", "once", "dependent"})
 
 def no_worker_for_train(facts: Facts) -> Blocker | None:
     waits = facts.queued is not None or (facts.dispatched is not None and facts.dispatched.offered)
-    if not waits or facts.around.workers or facts.around.routed or not facts.around.dispatchers:
+    if not waits or facts.around.workers or not facts.around.dispatchers:
         return None
+    if facts.around.routed:
+        return _no_runner_for_train(facts) if facts.around.runners else None
     others = facts.around.dispatchers
     return Blocker(
         code=Code.NO_WORKER_FOR_TRAIN,
         evidence=f"none of the {others} live servers that dispatch runs the train {facts.train}",
         advice="start a worker whose code declares the train and whose tags cover it; a renamed train needs aliases=",
         command=command("run", "--roles", "worker"),
+        details={"train": facts.train},
+    )
+
+
+def _no_runner_for_train(facts: Facts) -> Blocker:
+    """Without any runner it may be somebody else who takes what is submitted."""
+    return Blocker(
+        code=Code.NO_WORKER_FOR_TRAIN,
+        evidence=f"the train {facts.train} is submitted elsewhere, and none of the {facts.around.runners} live runners"
+        " knows it or has its tags",
+        advice="deploy its code to the runner, or start one whose tags cover it",
+        command=command("servers", "list"),
         details={"train": facts.train},
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from interlock.errors import InterlockError
 from interlock.model.exclusion import is_excluded, next_allowed
+from interlock.model.outcome import SUBMIT_FAILED
 from interlock.model.schedule import Cron, Every, fire_key, next_occurrence
 from interlock.model.schedule_json import decode_exclusions, decode_schedule
 from interlock.model.schedule_text import describe
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from interlock.model.exclusion import Exclusion
     from interlock.model.schedule import Schedule
     from interlock.operate.blockers.facts import Facts
-    from interlock.store.explaining import ManifestFacts
+    from interlock.store.explaining import EntryFacts, ManifestFacts
 
 _LONGEST_LOOK_BACK = timedelta(days=5 * 366)
 
@@ -55,15 +56,22 @@ def retry_backoff(facts: Facts) -> Blocker | None:
     entry = facts.queued
     if entry is None or entry.ready or entry.scheduled_at <= facts.now or not _is_retry(facts):
         return None
-    before = f"execution {entry.previous_execution_id} failed ({entry.previous_failure or 'its record is gone'})"
     return Blocker(
         code=Code.RETRY_BACKOFF,
-        evidence=f"{before}; attempt {entry.attempt} of {entry.max_attempts} is not to run before"
-        f" {ahead(entry.scheduled_at, facts.now)}",
+        evidence=f"{_before(entry)} is not to run before {ahead(entry.scheduled_at, facts.now)}",
         advice="wait, or see what failed; a run out of turn does not wait for it",
         command=command("executions", "show", entry.previous_execution_id),
         details={"entry": str(entry.id), "at": entry.scheduled_at, "attempt": entry.attempt},
     )
+
+
+def _before(entry: EntryFacts) -> str:
+    failed = f"execution {entry.previous_execution_id} failed ({entry.previous_failure or 'its record is gone'})"
+    attempt = f"attempt {entry.attempt} of {entry.max_attempts}"
+    if entry.previous_failure == SUBMIT_FAILED:
+        said = " ".join((entry.previous_error or "").split())
+        return f"{failed}: {said}; that was failed submit {entry.submits}, and {attempt}"
+    return f"{failed}; {attempt}"
 
 
 def excluded_window(facts: Facts) -> Blocker | None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import asyncpg
 
+from interlock import Interlock
 from interlock.operate.blockers import BLOCKERS, Code
 from interlock.store.explaining import MOST
 from tests.integration.operate.explain.station import HOUR, START
@@ -156,7 +157,23 @@ async def test_a_train_that_is_submitted_elsewhere_wants_no_worker_and_says_why_
     await station.ticks("dispatch")
     why = await station.why(subject)
     assert list(why) == ["RETRY_BACKOFF"]
-    assert "failed (submit_failed)" in why["RETRY_BACKOFF"].evidence
+    assert "failed (submit_failed): nobody at home; that was failed submit 1" in why["RETRY_BACKOFF"].evidence
+
+
+async def test_a_train_that_no_runner_knows_wants_one_as_soon_as_there_are_runners(station):
+    @station.app.train(tags=["gpu"])
+    async def render() -> None:
+        pass
+
+    await station.client()
+    await render.aenqueue()
+    station.app.add_submitter(Elsewhere(), trains=[render])
+    await station.server()
+    runner = Interlock(station.dsn, runner_secret="s")  # of older code
+    async with runner.running(runner="127.0.0.1:0"):
+        why = await station.why(f"entry:{await station.entry()}")
+    assert list(why) == ["NO_WORKER_FOR_TRAIN"]
+    assert "none of the 1 live runners knows it" in why["NO_WORKER_FOR_TRAIN"].evidence
 
 
 async def test_control_without_a_submitter_a_train_with_the_tags_of_nobody_wants_a_worker(station):

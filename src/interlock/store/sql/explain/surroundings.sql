@@ -41,6 +41,7 @@ select coalesce(:now::timestamptz, statement_timestamp()) as now,
        (select count(*) from live) as servers,
        (select count(*) from live where 'manifests' = any(live.roles)) as managers,
        (select count(*) from live where live.roles && '{worker,dispatch}') as dispatchers,
+       (select count(*) from live where 'runner' = any(live.roles)) as runners,
        (select count(*) from live where 'timers' = any(live.roles)) as timer_servers,
        array(
            select serving.name
