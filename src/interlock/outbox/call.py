@@ -25,15 +25,15 @@ async def call_one(emitter: Emitter, claimed: Claimed, threads: Threads) -> Any:
 
 
 async def call_batch(emitter: Emitter, claimed: Sequence[Claimed], threads: Threads) -> list[Any]:
-    """One answer per message: from a list of the same length, or the same for all."""
+    """One answer per message: from a list (or a tuple) of the same length, or the same for all."""
     messages = [Message(each, emitter.load) for each in claimed]
     contexts = [EmitContext(each, emitter.seconds) for each in claimed]
     answer = await _called(emitter, (messages, contexts) if emitter.takes_context else (messages,), threads)
-    if not isinstance(answer, list):
+    if not isinstance(answer, list | tuple):
         return [answer] * len(claimed)
     if len(answer) != len(claimed):
         return [ValueError(f"the emitter answered {len(answer)} outcomes for {len(claimed)} messages")] * len(claimed)
-    return answer
+    return list(answer)
 
 
 async def _called(emitter: Emitter, arguments: tuple[Any, ...], threads: Threads) -> Any:

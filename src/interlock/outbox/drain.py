@@ -118,8 +118,10 @@ class Drain:
             emission.stop()
 
     async def finish(self) -> None:
-        """What is being delivered comes to its end, what waits is given back, and all is written."""
+        """What waits is given back, what is being delivered comes to its end, and all is written."""
         self.stop()
+        for emission in self._emissions.values():
+            await emission.give_up()
         await self._quiet()
         await self._breakers.write()
 

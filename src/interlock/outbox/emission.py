@@ -63,23 +63,33 @@ class Emission:
     def submit(self, chains: Sequence[Chain]) -> None:
         self._chains.extend(chains)
         self._waiting += sum(map(len, chains))
-        for _ in range(min(self.emitter.concurrency - len(self._runners), len(chains))):
+        # One that has come to its end is among them until its callback is called; it takes up nothing any more.
+        running = sum(not runner.done() for runner in self._runners)
+        for _ in range(min(self.emitter.concurrency - running, len(chains))):
             runner = asyncio.create_task(self._run(), name=f"emit {self.emitter.pattern}")
             self._runners.add(runner)
             runner.add_done_callback(self._runners.discard)
 
     def stop(self) -> None:
-        """Begin no further delivery; what waits is given back."""
+        """Begin no further delivery; whoever comes to the next gives back what waits."""
         self._stopped = True
+
+    async def give_up(self) -> None:
+        """Give back what waits."""
+        rest = [held for chain in self._chains for held in chain]
+        self._chains.clear()
+        await self._drop(rest, STOPPING)
 
     async def idle(self) -> None:
         while self._runners:
             await asyncio.wait(self._runners)
 
     async def cancel(self) -> None:
+        """Cut off what is being delivered; what waits is given back."""
         for runner in self._runners:
             runner.cancel()
         await self.idle()
+        await self.give_up()
 
     def rest(self) -> None:
         """End the threads that wait for work; the next delivery starts others."""
@@ -99,28 +109,24 @@ class Emission:
     async def _run(self) -> None:
         while self._chains:
             if self._stopped:
-                await self._give_up()
+                await self.give_up()
                 return
-            if self.emitter.batch is None:
-                chain = self._chains.popleft()
-                await self._deliver(chain)
-            else:
-                await self._deliver_batch(self._next_batch(self.emitter.batch))
+            size = self.emitter.batch
+            begun = deque(self._chains.popleft()) if size is None else self._next_batch(size)
+            try:
+                await (self._deliver(begun) if size is None else self._deliver_batch(begun))
+            except asyncio.CancelledError:
+                self._chains.appendleft(list(begun))
+                raise
 
-    async def _give_up(self) -> None:
-        rest = [held for chain in self._chains for held in chain]
-        self._chains.clear()
-        await self._drop(rest, STOPPING)
-
-    async def _deliver(self, chain: Chain) -> None:
-        for place, held in enumerate(chain):
-            if (reason := await self._obstacle(held, chain[place:])) is not None:
-                await self._drop(chain[place:], reason)
+    async def _deliver(self, chain: deque[Held]) -> None:
+        while chain:
+            if (reason := await self._obstacle(chain[0], chain)) is not None:
+                await self._drop(_taken(chain), reason)
                 return
-            settlement = await self._emit(held)
-            if place + 1 < len(chain) and self._ends_chain(settlement):
-                await self._drop(chain[place + 1 :], "an earlier message of the key was not delivered")
-                return
+            settlement = await self._emit(chain.popleft())
+            if self._ends_chain(settlement):
+                await self._drop(_taken(chain), "an earlier message of the key was not delivered")
 
     def _ends_chain(self, settlement: Settlement) -> bool:
         if settlement.outcome is Settling.DEAD:
@@ -139,8 +145,8 @@ class Emission:
         self._end(held, settlement)
         return settlement
 
-    def _next_batch(self, size: int) -> list[Held]:
-        batch: list[Held] = []
+    def _next_batch(self, size: int) -> deque[Held]:
+        batch: deque[Held] = deque()
         while self._chains and len(batch) < size:
             chain = self._chains.popleft()
             taken = size - len(batch)
@@ -149,12 +155,12 @@ class Emission:
                 self._chains.appendleft(chain[taken:])
         return batch
 
-    async def _deliver_batch(self, batch: list[Held]) -> None:
-        for held in batch:
-            if (reason := await self._obstacle(held, batch)) is not None:
-                await self._drop(batch, reason)
+    async def _deliver_batch(self, waiting: deque[Held]) -> None:
+        for held in waiting:
+            if (reason := await self._obstacle(held, waiting)) is not None:
+                await self._drop(_taken(waiting), reason)
                 return
-        now = clock()
+        batch, now = _taken(waiting), clock()
         for held in batch:
             held.started = now
         try:
@@ -201,3 +207,10 @@ class Emission:
     def _end(self, held: Held, settlement: Settlement) -> None:
         self._waiting -= 1
         self._settle(held, settlement)
+
+
+def _taken(chain: deque[Held]) -> list[Held]:
+    """All that is left of it, which is in the caller's hands from now."""
+    rest = list(chain)
+    chain.clear()
+    return rest

@@ -172,12 +172,19 @@ def _check_function(pattern: str, function: object) -> None:
     )
     if not callable(function):
         raise InvalidOption(option=option, found=function, expected=expected)
+    if _is_generator(function):
+        raise InvalidOption(option=option, found="a generator, whose body a call does not run", expected=expected)
     try:
         signature = inspect.signature(function)
     except ValueError:  # some functions written in C do not tell; then the first delivery does
         return
     if not (_accepts(signature, 1) or _accepts(signature, 2)):
         raise InvalidOption(option=option, found=str(signature), expected=expected)
+
+
+def _is_generator(function: Callable[..., Any]) -> bool:
+    kinds = inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    return any(is_one(each) for each in (function, getattr(function, "__call__", None)) for is_one in kinds)  # noqa: B004  what a call runs
 
 
 def _accepts(signature: inspect.Signature, count: int) -> bool:

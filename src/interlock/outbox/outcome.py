@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from interlock.outbox.held import Held
 
 LONGEST_MESSAGE = 4000
-LONGEST_RECORD = 500
+LONGEST_WORD = 500
 
 
 class EmitTimeout(Exception):
@@ -36,7 +36,7 @@ def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
         case Snooze(after=after):
             return _settlement(held, Settling.SNOOZE, answer)._replace(delay=after)
         case Dead(code=code):
-            return _settlement(held, Settling.DEAD, answer)._replace(failure=storable(code))
+            return _settlement(held, Settling.DEAD, answer)._replace(failure=_text(code))
         case Retry(after=after):
             return _failed(held, emitter, answer, after)
         case BaseException():
@@ -46,8 +46,12 @@ def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
 
 
 def _delivered(held: Held, record_id: str | None) -> Settlement:
-    record = None if record_id is None else storable(str(record_id))[:LONGEST_RECORD]
-    return Settlement(held.claimed.id, held.token, Settling.DELIVERED, record)
+    return Settlement(held.claimed.id, held.token, Settling.DELIVERED, None if record_id is None else _text(record_id))
+
+
+def _text(found: object) -> str:
+    """Record ids and codes are often numbers."""
+    return storable(str(found))[:LONGEST_WORD]
 
 
 def _failed(held: Held, emitter: Emitter, error: BaseException, after: timedelta | None) -> Settlement:

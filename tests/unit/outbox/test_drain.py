@@ -9,13 +9,15 @@ from datetime import timedelta
 
 import pytest
 
-from interlock.model.message import Delivered, NewMessage
+from interlock.locks.deadline import clock
+from interlock.model.message import Dead, Delivered, NewMessage
 from interlock.outbox.breaker import Breakers
 from interlock.outbox.drain import Drain
 from interlock.outbox.emitter import EmitterOptions, Emitters
 from interlock.outbox.memory import MemoryMessages
 from interlock.outbox.settings import OutboxSettings
 from interlock.trains.options import Backoff
+from tests.harness.waiting import eventually
 
 NEVER = Backoff(delay=timedelta(hours=1), max_delay=timedelta(hours=1))
 
@@ -96,6 +98,30 @@ async def test_a_batch_that_fails_or_miscounts_is_tried_again_as_a_whole(answer)
     assert (await world.drain().step()).settled == {"retry": 3}
 
 
+async def test_outcomes_in_a_tuple_are_one_for_each_message_too():
+    world = World()
+
+    @world.emitter(batch=10)
+    async def send(messages):
+        return ValueError("no"), Delivered()
+
+    world.publish(2)
+    assert (await world.drain().step()).settled == {"retry": 1, "delivered": 1}
+
+
+async def test_a_code_may_be_a_number():
+    world = World()
+
+    @world.emitter()
+    async def send(message):
+        return Dead(404)
+
+    world.publish()
+    drain = world.drain()
+    assert (await drain.step()).settled == {"dead": 1}
+    assert (world.store.rows[1].failure, drain.in_hand) == ("404", 0)
+
+
 async def test_a_topic_that_keeps_failing_is_left_alone_and_its_messages_keep_their_attempts():
     world = World(outbox_concurrency=1)
 
@@ -165,6 +191,73 @@ async def test_a_successful_probe_closes_the_breaker():
     await drain._breakers.write()
     assert world.store.breakers == {}
     assert (await drain.step()).settled == {"delivered": 4}
+
+
+@pytest.mark.parametrize("end", ["finish", "close"])
+@pytest.mark.parametrize("batch", [None, 1])
+async def test_a_stop_gives_back_what_waits_behind_a_delivery_that_never_ends(end, batch):
+    """Claims that run out would be charged as crashes, to messages that nobody tried."""
+    world, began, go_on = World(outbox_concurrency=1), asyncio.Event(), asyncio.Event()
+
+    @world.emitter(batch=batch)
+    async def send(_message):
+        began.set()
+        await go_on.wait()
+
+    world.publish(5)
+    drain = world.drain()
+    await drain.tick()
+    await began.wait()
+    ending = asyncio.create_task(getattr(drain, end)())
+    waiting = [row for row in world.store.rows.values() if row.id > 1]
+    await eventually(lambda: [(row.token, row.claims) for row in waiting] == [(None, 0)] * 4)
+    go_on.set()
+    await ending
+    assert drain.in_hand == 0
+
+
+async def test_a_chain_that_is_cut_off_gives_back_what_was_not_begun():
+    world, began = World(outbox_concurrency=1), asyncio.Event()
+
+    @world.emitter()
+    async def send(_message):
+        began.set()
+        await asyncio.Event().wait()
+
+    world.publish(3, key="k")
+    drain = world.drain()
+    [emission] = drain._emissions.values()
+    wanted = drain._request(isolated=False)
+    asked = clock()
+    held = [drain._hold(each, wanted, asked) for each in (await world.store.claim(wanted)).messages]
+    emission.submit([held])
+    await began.wait()
+    await drain.close()
+    rows = world.store.rows.values()
+    assert [(str(row.state), row.token, row.claims) for row in rows] == [("pending", None, n) for n in (1, 0, 0)]
+
+
+async def test_what_is_submitted_in_the_moment_in_which_the_last_runner_ends_is_delivered():
+    """The runner is done, and its callback not called yet: for the next message nobody would be started."""
+    world, calls = World(outbox_concurrency=1), []
+    world.emitter()(lambda message: calls.append(message.payload))
+    world.publish(2)
+    drain = world.drain()
+    [emission] = drain._emissions.values()
+    wanted = drain._request(isolated=False)
+    first, second = [drain._hold(each, wanted, clock()) for each in (await world.store.claim(wanted)).messages]
+    settle = emission._settle
+
+    def settle_and_submit(held, settlement):
+        settle(held, settlement)
+        if held is first:
+            asyncio.get_running_loop().call_soon(emission.submit, [[second]])
+
+    emission._settle = settle_and_submit
+    emission.submit([[first]])
+    await eventually(lambda: len(calls) == 2, what="the second call")
+    await drain.abandon()
+    assert calls == [0, 1]
 
 
 async def test_no_delivery_starts_with_less_lease_than_its_time():

@@ -83,6 +83,25 @@ def test_what_cannot_be_called_with_a_message_is_refused_where_it_is_declared(fu
         Emitters().declare("a", function, EmitterOptions())
 
 
+def generator(_message):
+    yield
+
+
+async def async_generator(_message):
+    yield
+
+
+class CallableGenerator:
+    def __call__(self, _message):
+        yield
+
+
+@pytest.mark.parametrize("function", [generator, async_generator, CallableGenerator()])
+def test_a_generator_is_refused_because_a_call_would_deliver_nothing_and_count_as_a_delivery(function):
+    with pytest.raises(InvalidOption, match="generator"):
+        Emitters().declare("a", function, EmitterOptions())
+
+
 @pytest.mark.parametrize(
     ("function", "takes_context"),
     [
