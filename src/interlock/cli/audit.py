@@ -7,12 +7,13 @@ import click
 
 from interlock.cli.client import ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
-from interlock.cli.records import moment, show_page
+from interlock.cli.records import show_page
 
 if TYPE_CHECKING:
     from interlock.model.reading import AuditLine
 
 _COLUMNS = ("id", "at", "actor", "via", "action", "target", "before", "after", "note")
+_SPARE = ("via", "before")
 _KINDS = ("manifest", "group", "train", "execution", "entry", "dead_letter", "lock", "message", "topic", "history")
 
 
@@ -33,10 +34,10 @@ def command() -> None:
 def list_acts(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -> None:
     """Acts of people and of code that acts like one, the latest first."""
     page = with_app(options, lambda app: app.views.audit(counted=not as_json, **wanted))
-    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="nobody did anything", cursor="--before")
+    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="nobody did anything", cursor="--before", spare=_SPARE)
 
 
 def _cells(line: AuditLine) -> tuple[Any, ...]:
     target = f"{line.target_kind} {line.target}"
     before, after = (None if value is None else json.dumps(value) for value in (line.before, line.after))
-    return line.id, moment(line.at), line.actor, line.via, line.action, target, before, after, line.note
+    return line.id, line.at, line.actor, line.via, line.action, target, before, after, line.note

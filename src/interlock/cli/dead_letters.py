@@ -10,7 +10,7 @@ from interlock.cli.acting import act, destructive
 from interlock.cli.client import CURSOR, ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json
-from interlock.cli.records import moment, record, show_fields, show_page
+from interlock.cli.records import record, show_fields, show_page
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.model.lifecycle import DeadLetterState
 from interlock.operate.resolve import Resolved
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from interlock.model.dead_letter import DeadLetter
     from interlock.operate.commands import Commands
 
-_COLUMNS = ("dead letter", "state", "train", "manifest", "group", "reason", "failure", "attempts", "since", "error")
+_COLUMNS = ("id", "state", "train", "manifest", "group", "reason", "failure", "attempts", "since", "error")
+_SPARE = ("state", "group", "failure")
 
 
 @click.group(name="dead-letters", cls=NounGroup)
@@ -57,7 +58,9 @@ def list_dead_letters(options: dict[str, Any], /, *, state: str, as_json: bool, 
     """Dead letters, the oldest first; by default those that wait for a person."""
     chosen = None if state == "all" else state
     page = with_app(options, lambda app: app.views.dead_letters(state=chosen, counted=not as_json, **wanted))
-    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="nothing waits for a person", cursor="--after")
+    show_page(
+        page, _COLUMNS, _cells, as_json=as_json, nothing="nothing waits for a person", cursor="--after", spare=_SPARE
+    )
 
 
 @command.command(name="show")
@@ -71,7 +74,7 @@ def show_dead_letter(options: dict[str, Any], *, dead_letter: int, as_json: bool
     if as_json:
         show_json(said)
         return
-    attempts = tuple(f"{line.id} {line.state}" for line in found.attempts) or None
+    attempts = tuple(f"execution {line.id} ({line.state})" for line in found.attempts) or None
     show_fields(said | {"input": json.dumps(found.input), "attempts": attempts, "traceback": None})
     if found.traceback:
         click.echo(found.traceback)
@@ -157,6 +160,6 @@ def _cells(letter: DeadLetter) -> tuple[Any, ...]:
         letter.reason,
         letter.failure,
         letter.attempts,
-        moment(letter.created_at),
+        letter.created_at,
         None if letter.error_type is None else f"{letter.error_type}: {letter.error_message}",
     )

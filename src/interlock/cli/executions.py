@@ -12,7 +12,8 @@ from interlock.cli.client import ID, LIMIT, with_app
 from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
-from interlock.cli.records import moment, record, show_fields, show_page
+from interlock.cli.records import record, show_fields, show_page
+from interlock.cli.table import moment
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.work import WorkKind
 from interlock.operate.timeline import timeline
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from interlock.cli.acting import Intent
     from interlock.model.reading import ExecutionDetail, ExecutionLine
 
-_COLUMNS = ("execution", "state", "train", "manifest", "kind", "attempt", "host", "dispatched", "ran", "failure")
+_COLUMNS = ("id", "state", "train", "manifest", "kind", "attempt", "server", "dispatched", "ran", "failure")
+_SPARE = ("kind", "attempt", "server")
 
 
 @click.group(name="executions", cls=NounGroup)
@@ -45,7 +47,7 @@ def command() -> None:
 def list_executions(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -> None:
     """Attempts, the latest first."""
     page = with_app(options, lambda app: app.views.executions(counted=not as_json, **wanted))
-    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="no execution fits", cursor="--before")
+    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="no execution fits", cursor="--before", spare=_SPARE)
 
 
 @command.command(name="show")
@@ -129,11 +131,11 @@ def _show(found: ExecutionDetail) -> None:
     for part in ("attempts", "waiting", "dead_letters", "reruns", "traceback"):
         said.pop(part)
     said |= {name: json.dumps(said[name]) for name in ("input", "output") if said[name] is not None}
-    show_fields(said)
-    steps = [(step.what, moment(step.at), step.after) for step in timeline(found)]
+    show_fields({"server" if name == "host" else name: value for name, value in said.items()})
+    steps = [(step.what, step.at, step.after) for step in timeline(found)]
     show_table(("", "at", "after"), steps)
     if len(found.attempts) > 1:
-        show_table(_COLUMNS, [_cells(line) for line in found.attempts])
+        show_table(_COLUMNS, [_cells(line) for line in found.attempts], spare=_SPARE)
     for entry in found.waiting:
         click.echo(f"attempt {entry.attempt} waits as entry {entry.id}, not before {moment(entry.scheduled_at)}")
     for letter in found.dead_letters:
@@ -153,7 +155,7 @@ def _cells(line: ExecutionLine) -> tuple[Any, ...]:
         line.kind,
         f"{line.attempt}/{line.max_attempts}",
         line.host,
-        moment(line.created_at),
+        line.created_at,
         line.ended_at - line.started_at if line.ended_at and line.started_at else None,
         line.failure,
     )

@@ -8,7 +8,7 @@ from interlock.cli import completion
 from interlock.cli.client import LIMIT, with_app
 from interlock.cli.options import AppCommand, json_option, option
 from interlock.cli.output import show_json, show_table
-from interlock.cli.records import moment, record
+from interlock.cli.records import record
 from interlock.operate.fires import coming_fires
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def next_fires(options: dict[str, Any], *, manifest: str | None, count: int, gro
     elif not found:
         click.echo("nothing is planned: see interlock manifests list", err=True)
     else:
-        show_table(("at", "manifest", "local time", "zone", ""), [_cells(one) for one in found])
+        show_table(("at", "manifest", "local time", "zone", "note"), [_cells(one) for one in found], spare=("zone",))
 
 
 def _cells(one: Occurrence) -> tuple[Any, ...]:
     local = one.local.strftime("%a %Y-%m-%d %H:%M:%S %z")
-    return moment(one.at), one.external_id, local, one.zone, "; ".join(one.marks) or ""
+    return one.at, one.external_id, local, one.zone, "; ".join(one.marks) or ""

@@ -13,7 +13,7 @@ from interlock.cli.manifest_graph import draw_manifests
 from interlock.cli.manifest_next import next_fires
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json
-from interlock.cli.records import moment, record, schedule_text, show_fields, show_page
+from interlock.cli.records import record, schedule_text, show_fields, show_page
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.model.reading import ManifestDetail, ManifestLine
 
 _COLUMNS = ("manifest", "train", "group", "schedule", "on", "next run", "last success", "state")
+_SPARE = ("group", "train")
 
 
 @click.group(name="manifests", cls=NounGroup)
@@ -41,7 +42,7 @@ def command() -> None:
 def list_manifests(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -> None:
     """Manifests by name, with their next run and what holds them back."""
     page = with_app(options, lambda app: app.views.manifests(counted=not as_json, **wanted))
-    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="no manifest fits", cursor="--after")
+    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="no manifest fits", cursor="--after", spare=_SPARE)
 
 
 @command.command(name="show")
@@ -125,7 +126,7 @@ def _tell_switched(intent: Intent, verb: str, manifest: str, *, changed: bool, a
 
 
 def _listed(names: list[str]) -> str:
-    return f"{len(names)} manifests: {', '.join(names)}" if names else "nothing"
+    return f"{len(names)} manifest{'' if len(names) == 1 else 's'}: {', '.join(names)}" if names else "nothing"
 
 
 def _cells(line: ManifestLine) -> tuple[Any, ...]:
@@ -135,8 +136,8 @@ def _cells(line: ManifestLine) -> tuple[Any, ...]:
         line.group if line.group_enabled else f"{line.group} (off)",
         schedule_text(line.schedule),
         "yes" if line.enabled else "no",
-        moment(line.next_run_at),
-        moment(line.last_success_at),
+        line.next_run_at,
+        line.last_success_at,
         _state(line),
     )
 
@@ -151,5 +152,5 @@ def _said(found: ManifestDetail) -> dict[str, Any]:
     said.pop("declared")
     said |= {"input": json.dumps(found.input), "children": tuple(found.children)}
     said["queued"] = tuple(f"entry {line.id} ({line.kind})" for line in found.queued)
-    said["executions"] = tuple(f"{line.id} {line.state}" for line in found.executions)
+    said["executions"] = tuple(f"execution {line.id} ({line.state})" for line in found.executions)
     return {name: value for name, value in said.items() if value != ()}

@@ -9,6 +9,7 @@ from interlock.cli.acting import changing, destructive, refuse_to_ask_nobody
 from interlock.cli.client import CURSOR, DURATION, LARGEST_ID, LIMIT, Amount, Number, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json, show_table
+from interlock.cli.records import show_fields
 from interlock.model.act import Actor
 from interlock.model.lifecycle import OutboxState
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from interlock.model.message import MessageDetail
 
 FINDINGS = 5
-_COLUMNS = ("message", "message id", "topic", "key", "state", "attempts", "crashes", "available at", "failure", "error")
+_COLUMNS = ("id", "message id", "topic", "key", "state", "attempts", "crashes", "available at", "failure", "error")
+_SPARE = ("message id", "crashes", "failure")
 _STATS = ("topic", "ready", "oldest", "later", "claimed", "retrying", "dead", "needs review", "parked", "breaker")
 
 
@@ -53,13 +55,13 @@ def list_messages(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -
                 row.state,
                 row.attempts,
                 row.crashes,
-                row.available_at.isoformat(timespec="seconds"),
+                row.available_at,
                 row.failure,
                 row.error_message,
             )
             for row in rows
         ]
-        show_table(_COLUMNS, cells)
+        show_table(_COLUMNS, cells, spare=_SPARE)
 
 
 @command.command(name="show")
@@ -72,11 +74,9 @@ def show_message(options: dict[str, Any], *, message: str, as_json: bool) -> Non
     if as_json:
         show_json(_detail(found))
         return
-    for name, value in (_detail(found) | {"history": None}).items():
-        if value is not None:
-            click.echo(f"{name}: {value}")
+    show_fields(_detail(found) | {"history": None})
     if found.history:
-        columns = ("attempt", "outcome", "ended at", "host", "error", "retry at")
+        columns = ("attempt", "outcome", "ended at", "server", "error", "retry at")
         show_table(
             columns,
             [(a.attempt, a.outcome, a.ended_at, a.host, a.error_message, a.retry_at) for a in found.history],

@@ -25,23 +25,31 @@ def show_json(value: Any) -> None:
     click.echo(json.dumps(value, default=_plain, ensure_ascii=not unicode))
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Aligned columns, folded on a terminal only: a line stays a line for `grep`."""
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, spare: Sequence[str] = ()) -> None:
+    """Aligned columns, fitted to a terminal only: elsewhere a line stays a line for `grep`.
+
+    `spare` names what a narrow terminal may leave out, the most dispensable first; what was left out is said.
+    """
     from rich.table import Table
     from rich.text import Text
 
+    from interlock.cli.table import lay_out
+
+    layout = lay_out(columns, rows, width=_console(None).width if sys.stdout.isatty() else None, spare=spare)
     table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_text(cell)) for cell in row))
-    console = _console()
+    for column in layout.columns:
+        table.add_column(column.name, overflow="fold", no_wrap=column.name not in layout.folds)
+    for row in zip(*(column.cells for column in layout.columns), strict=True):
+        table.add_row(*map(Text, row))
+    console = _console(layout.width or _UNLIMITED)
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if layout.spared:
+        click.echo(f"left out for want of room: {', '.join(layout.spared)}", err=True)
 
 
-def _console() -> Console:
+def _console(width: int | None) -> Console:
     """Styles only for a terminal that wants them, whatever other variables say."""
     from rich.console import Console
 
@@ -50,17 +58,10 @@ def _console() -> Console:
     return Console(
         force_terminal=terminal,
         color_system="standard" if styled else None,
-        width=None if terminal else _UNLIMITED,
+        width=width,
         highlight=False,
         emoji=False,
     )
-
-
-def _text(cell: Any) -> str:
-    if isinstance(cell, timedelta):
-        return f"{cell.total_seconds():.1f} s"
-    text = ", ".join(cell) if isinstance(cell, tuple) else ("-" if cell is None else str(cell))
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text) or "-"
 
 
 def _plain(value: Any) -> Any:

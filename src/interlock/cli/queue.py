@@ -10,7 +10,7 @@ from interlock.cli.cancelling import cancel_each
 from interlock.cli.client import CURSOR, ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
 from interlock.cli.output import show_json
-from interlock.cli.records import moment, record, show_fields, show_page
+from interlock.cli.records import record, show_fields, show_page
 from interlock.model.lifecycle import WorkState
 from interlock.model.work import WorkKind
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from interlock.cli.acting import Intent
     from interlock.model.reading import EntryLine
 
-_COLUMNS = ("entry", "state", "kind", "train", "manifest", "group", "attempt", "priority", "queued", "not before")
+_COLUMNS = ("id", "state", "kind", "train", "manifest", "group", "attempt", "priority", "queued", "not before")
+_SPARE = ("state", "kind", "attempt", "group", "priority")
 
 
 @click.group(name="queue", cls=NounGroup)
@@ -45,7 +46,7 @@ def list_entries(options: dict[str, Any], /, *, state: str, as_json: bool, **wan
     """Entries of the work queue, the oldest first."""
     chosen = None if state == "all" else state
     page = with_app(options, lambda app: app.views.queue(state=chosen, counted=not as_json, **wanted))
-    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="nothing waits", cursor="--after")
+    show_page(page, _COLUMNS, _cells, as_json=as_json, nothing="nothing waits", cursor="--after", spare=_SPARE)
 
 
 @command.command(name="show")
@@ -59,7 +60,9 @@ def show_entry(options: dict[str, Any], *, entry: int, as_json: bool) -> None:
     if as_json:
         show_json(said)
     else:
-        show_fields(said | {"attempts": tuple(f"{line.id} {line.state}" for line in found.attempts) or None})
+        show_fields(
+            said | {"attempts": tuple(f"execution {line.id} ({line.state})" for line in found.attempts) or None}
+        )
 
 
 @command.command(name="cancel")
@@ -82,6 +85,6 @@ def _cells(line: EntryLine) -> tuple[Any, ...]:
         line.group,
         f"{line.attempt}/{line.max_attempts}",
         f"{line.group_priority}/{line.priority}",
-        moment(line.created_at),
-        None if line.ready else moment(line.scheduled_at),
+        line.created_at,
+        None if line.ready else line.scheduled_at,
     )

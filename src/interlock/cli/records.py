@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,6 +53,7 @@ def show_page(
     as_json: bool,
     nothing: str,
     cursor: str,
+    spare: Sequence[str] = (),
 ) -> None:
     """The lines of a page; how to see more is said on stderr."""
     if as_json:
@@ -62,7 +62,7 @@ def show_page(
     if not page.lines:
         click.echo(nothing, err=True)
         return
-    show_table(columns, [cells(line) for line in page.lines])
+    show_table(columns, [cells(line) for line in page.lines], spare=spare)
     if page.next is not None:
         many = "" if page.total is None else f"{page.total:,}{'' if page.is_counted else '+'} in all; "
         click.echo(f"{many}more with: {cursor} {page.next}", err=True)
@@ -70,12 +70,8 @@ def show_page(
 
 def show_fields(found: dict[str, Any]) -> None:
     """One thing, a line per field that says something."""
-    rows = [(name.replace("_", " "), _said(value)) for name, value in found.items() if value not in (None, "", [], {})]
+    rows = [(name.replace("_", " "), value) for name, value in found.items() if value not in (None, "", [], {})]
     show_table(("field", "value"), rows)
-
-
-def moment(at: datetime | None) -> str | None:
-    return None if at is None else at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def schedule_text(stored: Any) -> str:
@@ -84,7 +80,3 @@ def schedule_text(stored: Any) -> str:
         return describe(decode_schedule(stored))
     except InvalidSchedule:
         return str(stored)
-
-
-def _said(value: Any) -> Any:
-    return moment(value) if isinstance(value, datetime) else value

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,7 +33,7 @@ def list_servers(options: dict[str, Any], *, everyone: bool, as_json: bool) -> N
         click.echo("no server is running; start one with: interlock run", err=True)
     else:
         columns = ("id", "name", "state", "roles", "host", "pid", "heartbeat", "started")
-        show_table(columns, [_cells(row) for row in rows])
+        show_table(columns, [_cells(row) for row in rows], spare=("id", "pid", "host"))
 
 
 async def _servers(options: dict[str, Any], *, everyone: bool) -> list[ServerRow]:
@@ -45,8 +44,7 @@ async def _servers(options: dict[str, Any], *, everyone: bool) -> list[ServerRow
 
 def _cells(row: ServerRow) -> tuple[Any, ...]:
     profile = row.profile
-    started = row.started_at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return row.id, profile.name, row.state, profile.roles, profile.host, profile.pid, row.heartbeat_age, started
+    return row.id, profile.name, row.state, profile.roles, profile.host, profile.pid, row.heartbeat_age, row.started_at
 
 
 def _record(row: ServerRow) -> dict[str, Any]:

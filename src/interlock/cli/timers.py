@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from interlock.model.lease import Holder
     from interlock.store.timer import TimerRow
 
-_COLUMNS = ("timer", "schedule", "running", "of", "per tick", "runs", "failures", "last run", "on", "skipped")
+_COLUMNS = ("timer", "schedule", "running", "of", "per tick", "runs", "failures", "last run", "server", "skipped")
+_SPARE = ("of", "per tick", "failures")
 
 
 @click.group(name="timers", cls=NounGroup)
@@ -38,7 +38,7 @@ def list_timers(options: dict[str, Any], *, name: str | None, as_json: bool) -> 
     elif not rows:
         click.echo(f"no server has declared such a timer{whose}", err=True)
     else:
-        show_table(_COLUMNS, [_cells(row, holders) for row in rows])
+        show_table(_COLUMNS, [_cells(row, holders) for row in rows], spare=_SPARE)
 
 
 async def _timers(options: dict[str, Any], name: str | None) -> tuple[list[TimerRow], list[Holder] | None, str]:
@@ -59,7 +59,6 @@ def _of(row: TimerRow, holders: list[Holder] | None) -> list[Holder] | None:
 
 def _cells(row: TimerRow, holders: list[Holder] | None) -> tuple[Any, ...]:
     running = _of(row, holders)
-    last = None if row.last_run_at is None else row.last_run_at.astimezone(UTC).isoformat(timespec="seconds")
     skips = tuple(f"{reason} {count}" for reason, count in sorted(row.skips.items()))
     return (
         row.name,
@@ -69,7 +68,7 @@ def _cells(row: TimerRow, holders: list[Holder] | None) -> tuple[Any, ...]:
         row.runs_per_tick,
         row.runs,
         row.failures,
-        None if last is None else last.replace("+00:00", "Z"),
+        row.last_run_at,
         row.last_host,
         skips or None,
     )
