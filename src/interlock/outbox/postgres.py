@@ -45,10 +45,9 @@ class PostgresMessages:
             applied = await self._messages.deliver(conn, plain, now=self._clock.injected()) if plain else set()
             if len(applied) == len(settlements):
                 return [Answer.APPLIED] * len(settlements)
-            others = [each for each in settlements if each.id not in applied]
-            answers = await self._messages.settle(conn, others, host=self._host, now=self._clock.injected())
-        by_id = dict(zip((each.id for each in others), answers, strict=True))
-        return [by_id.get(each.id, Answer.APPLIED) for each in settlements]
+            others = [each for each in settlements if (each.id, each.token) not in applied]
+            answers = iter(await self._messages.settle(conn, others, host=self._host, now=self._clock.injected()))
+        return [Answer.APPLIED if (each.id, each.token) in applied else next(answers) for each in settlements]
 
     async def release(self, held: Sequence[tuple[int, UUID]], delay: timedelta) -> set[int]:
         async with self._by_key() as conn:

@@ -58,8 +58,10 @@ class OutboxMessages:
         blocked = {row["key"]: row["blocked_for"] for row in rows if row["id"] is None}
         return Claims([_claimed(row) for row in rows if row["id"] is not None], blocked)
 
-    async def deliver(self, conn: Connection, settlements: Sequence[Settlement], *, now: datetime | None) -> set[int]:
-        """Settle plain deliveries; answers the ids of those that were still held."""
+    async def deliver(
+        self, conn: Connection, settlements: Sequence[Settlement], *, now: datetime | None
+    ) -> set[tuple[int, UUID]]:
+        """Settle plain deliveries; answers those claims that still held."""
         rows = await self._sql["outbox/deliver"].fetch(
             conn,
             ids=[each.id for each in settlements],
@@ -67,7 +69,7 @@ class OutboxMessages:
             record_ids=[each.record_id for each in settlements],
             now=now,
         )
-        return {row["id"] for row in rows}
+        return {(row["id"], row["token"]) for row in rows}
 
     async def settle(
         self, conn: Connection, settlements: Sequence[Settlement], *, host: str | None, now: datetime | None

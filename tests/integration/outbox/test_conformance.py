@@ -84,6 +84,22 @@ async def test_one_batch_answers_for_each_of_its_members_in_order(place):
     assert answers == [Answer.APPLIED, Answer.STALE, Answer.APPLIED, Answer.TERMINAL, Answer.MISSING]
 
 
+@pytest.mark.parametrize("old_first", [True, False])
+@pytest.mark.parametrize("outcome", [Settling.DELIVERED, Settling.RETRY])
+async def test_an_old_and_a_new_claim_of_one_message_in_one_batch_are_told_apart(place, old_first, outcome):
+    """Outcomes that waited for the database meet those of the next claim."""
+    await place.publish()
+    [(claimed, lost)] = await claim(place)
+    await place.lose_claims()
+    [(_, held)] = await claim(place)
+    old = Settlement(claimed.id, lost, Settling.RETRY, delay=HOUR)
+    new = Settlement(claimed.id, held, outcome, delay=HOUR)
+    answers = await place.store.settle([old, new] if old_first else [new, old])
+    by_claim = dict(zip((lost, held) if old_first else (held, lost), answers, strict=True))
+    assert by_claim[held] is Answer.APPLIED
+    assert by_claim[lost] in (Answer.STALE, Answer.TERMINAL)
+
+
 async def test_a_retry_is_due_after_its_delay_and_counts_an_attempt(place):
     [published] = await place.publish()
     [held] = await claim(place)

@@ -8,6 +8,6 @@ with delivered as (
     where o.id = g.id
       and o.claim_token = g.token
       and o.id = any(:ids::bigint[])
-    returning o.id
+    returning o.id, g.token
 )
-select id from delivered
+select id, token from delivered

@@ -24,7 +24,7 @@ with given as materialized (
     where o.id = g.id
       and o.claim_token = g.token
       and o.id = any(:ids::bigint[])
-    returning o.id, o.attempts, o.available_at
+    returning o.id, g.token, o.attempts, o.available_at
 ), answers as materialized (
     select g.*, o.topic, coalesce(s.attempts, o.attempts + 1) as attempt,
         case when s.id is not null and g.outcome in ('retry', 'snooze') then s.available_at end as retry_at,
@@ -35,7 +35,8 @@ with given as materialized (
             else 'stale'
         end as answer
     from given g
-    left join settled s on s.id = g.id
+    -- By the token too: an old and a new claim of one message may be settled together, and only one of them holds.
+    left join settled s on s.id = g.id and s.token = g.token
     left join /*schema*/outbox o on o.id = g.id and o.id = any(:ids::bigint[])
 ), noted as (
     insert into /*schema*/outbox_attempt (
