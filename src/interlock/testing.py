@@ -137,7 +137,8 @@ def stepper(app: Interlock, *, start: datetime | None = None, inline: bool = Fal
     """A registered server of the app, its declarations seeded, in which nothing runs by itself.
 
     For `async with` and `with`. Time stands still at `start`, by default the present. With `inline` what a tick of
-    `dispatch` hands over has run when the tick ends. The app is closed at the end of the block.
+    `dispatch` hands over has run when the tick ends, trains that are submitted elsewhere included. The app is closed at
+    the end of the block.
     """
     return _Block(_stepping(app, start, inline=inline))
 

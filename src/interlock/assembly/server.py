@@ -67,8 +67,8 @@ class Assembly:
         supervisor = self._supervise([self.keeper, self._seeding(), *self._work.resources(hooks)])
         worker = self._work.worker(notifier.notify, slots_of(self._app), hooks)
         work = partial(work_and_tell, worker, hooks)
-        local = InlineSubmitter(work) if inline else None
-        dispatcher = self._work.dispatcher(worker, notifier.notify, local, remote=tuple(self._app.routes))
+        local, remote = (InlineSubmitter(work), ()) if inline else (None, tuple(self._app.routes))
+        dispatcher = self._work.dispatcher(worker, notifier.notify, local, remote=remote)
         drain, timers = self._drain(), self._timers()
         await supervisor.start()
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interlock.dispatch.component import DispatchComponent
 from interlock.dispatch.dispatcher import JobDispatcher
 from interlock.dispatch.room import NoHands
+from interlock.dispatch.submitters.inline import InlineSubmitter
 from interlock.dispatch.submitters.postgres import PostgresSubmitter
 from interlock.model.server import Role
 from interlock.worker.activate import Activator
@@ -84,7 +85,7 @@ class WorkParts:
             local=local or PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
             direct=direct,
             remote=remote,
-            elsewhere=self._app.routes.trains,
+            elsewhere=() if isinstance(local, InlineSubmitter) else self._app.routes.trains,
             server=lambda: self._keeper.server,
             emit=self._emit,
             clock=self._clock,

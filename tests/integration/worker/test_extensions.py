@@ -495,3 +495,28 @@ async def test_what_is_dispatched_inline_has_run_when_the_tick_ends(works):
         handle = await work.aenqueue(1)
         await step.tick("dispatch")
         assert await handle.aresult(timeout=0) == 2
+
+
+async def test_inline_a_train_that_is_submitted_elsewhere_runs_in_place(works):
+    """A test of it needs no runner, and tells none."""
+
+    @works.app.train
+    async def far(number: int) -> int:
+        return number + 1
+
+    class Runner:
+        name, told = "runner", 0
+
+        async def submit(self, _) -> None:
+            self.told += 1
+
+        async def aclose(self) -> None:
+            pass
+
+    runner = Runner()
+    works.app.add_submitter(runner, trains=[far])
+    async with stepper(works.app, inline=True) as step:
+        handle = await far.aenqueue(1)
+        await step.tick("dispatch")
+        assert await handle.aresult(timeout=0) == 2
+    assert runner.told == 0
