@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUCKETS = 1024
 CRASH_LOOP = "crash_loop"
 MAX_ATTEMPTS = "max_attempts"
+LEAST_SHARE = 25  # of a batch, for each topic that has so many; what it has beyond its share is left to the next claim
 
 
 @dataclass(eq=False)

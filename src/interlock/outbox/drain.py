@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from interlock.locks.deadline import clock
 from interlock.model.lifecycle import OutboxState
-from interlock.model.message import Answer, ClaimRequest, Settling
+from interlock.model.message import LEAST_SHARE, Answer, ClaimRequest, Settling
 from interlock.observe.events.outbox import MessagesClaimed, MessagesReleased, SettlingFailed
 from interlock.outbox.breaker import Breakers
 from interlock.outbox.emission import STOPPING, Emission
@@ -77,7 +77,7 @@ class Drain:
         self._room = asyncio.Event()
         self._looked_for_suspects = 0.0
         self._counts: Counter[str] = Counter()
-        self._short_of_room = False
+        self._short_of_room = self._may_be_more = False
         self.wake: Callable[[], None] = lambda: None
 
     @property
@@ -99,8 +99,9 @@ class Drain:
         """Claim what there is room for and let it be delivered; answers when to look again."""
         await self._until_room()
         await self._breakers.write()
-        claimed = await self._claim()
-        full = claimed >= self._settings.outbox_batch_size or not (self._lanes is None or self._lanes.is_whole)
+        self._may_be_more = False
+        await self._claim()
+        full = self._may_be_more or not (self._lanes is None or self._lanes.is_whole)
         waited = clock() - self._looked_for_suspects
         if waited > ISOLATION_INTERVAL:
             self._looked_for_suspects = clock()
@@ -180,6 +181,8 @@ class Drain:
         if self._lanes is not None and request.buckets is not None and not request.isolated:
             self._lanes.remember(claims.blocked)
             self._lanes.sound(len(claims.messages), request.limit)
+        if not request.isolated:
+            self._may_be_more = _may_be_more(claims.messages, request)
         held = [self._hold(each, request, asked) for each in self._alive(claims)]
         self._in_hand += len(held)
         if request.isolated and held:
@@ -294,3 +297,9 @@ class Drain:
         for each in held:
             if each.id in renewed:
                 each.renewed(asked, lease)
+
+
+def _may_be_more(claimed: Sequence[Claimed], request: ClaimRequest) -> bool:
+    """Whether this was a whole batch, or all that a topic gets of one."""
+    topics = Counter(each.topic for each in claimed) if request.buckets is None else Counter()
+    return len(claimed) >= request.limit or max(topics.values(), default=0) >= LEAST_SHARE

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from interlock.model.lifecycle import OutboxState
-from interlock.model.message import (
-    Answer,
-    Claimed,
-    Claims,
-    Published,
-)
+from interlock.model.message import LEAST_SHARE, Answer, Claimed, Claims, Published
 from interlock.store.adapters.protocol import Call
 from interlock.store.notify import channel_of
 
@@ -42,7 +37,7 @@ class OutboxMessages:
         """Take what is due, and end what must not be delivered any more."""
         values = _claim_values(request, now)
         if request.buckets is None:
-            rows = await self._sql["outbox/claim"].fetch(conn, **values)
+            rows = await self._sql["outbox/claim"].fetch(conn, least_share=LEAST_SHARE, **values)
             return Claims([_claimed(row) for row in rows], {})
         rows = await self._sql["outbox/claim_lanes"].fetch(
             conn,

@@ -268,6 +268,16 @@ async def test_an_idle_drain_is_woken_by_the_publishing_transaction(migrated, co
         await eventually(lambda: len(world.calls) >= 4, 60, "the retry, in time")
 
 
+async def test_a_burst_of_one_topic_beside_a_message_of_another_is_drained_without_a_pause(migrated, conn):
+    """Each gets its share of a batch, so the first batch is no full one although much more is due."""
+    world = World(migrated, outbox_polling_interval=HOUR)
+    async with world.app.running(["outbox"]):
+        await world.app.outbox.apublish(conn, "first", {})
+        await eventually(lambda: len(world.calls) == 1, 60)
+        await world.app.outbox.apublish_many(conn, [*[Draft("many")] * 500, Draft("one")])
+        await eventually(lambda: len(world.calls) == 502, 60)
+
+
 async def test_a_stop_gives_back_what_waits_and_settles_what_runs(migrated, conn):
     app = Interlock(migrated, outbox_concurrency=1)
     running, go_on = asyncio.Event(), asyncio.Event()

@@ -36,7 +36,7 @@ with recursive topics as (
         limit 1
     )
 ), share as materialized (
-    select greatest(ceil(:limit::integer::float8 / greatest(count(*), 1)), least(:limit::integer, 25))::integer as most
+    select greatest(ceil(:limit::integer::float8 / greatest(count(*), 1)), least(:limit::integer, :least_share::integer))::integer as most
     from roads
     where room > 0
 ), found as materialized (
