@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 ISOLATION_INTERVAL = 1.0  # seconds between looks for messages that must be delivered alone
 AGAIN = timedelta(milliseconds=500)  # what is given back is not due at once: who gave it back would only take it again
+NOT_ALONE = "it must be delivered alone, and others are in hand"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,11 +186,13 @@ class Drain:
             self._may_be_more = _may_be_more(claims.messages, request)
         held = [self._hold(each, request, asked) for each in self._alive(claims)]
         self._in_hand += len(held)
-        if request.isolated and held:
+        if request.isolated and held and self._in_hand > len(held):
+            # Not held meanwhile: if one of the others ended this process, it would be charged once too often.
+            await self._give_back(held, NOT_ALONE)
             await self._quiet()
-        for emitter, chains in self._routes.chains(held, ordered=request.buckets is not None):
-            self._emissions[id(emitter)].submit(chains)
-        if held:
+        elif held:
+            for emitter, chains in self._routes.chains(held, ordered=request.buckets is not None):
+                self._emissions[id(emitter)].submit(chains)
             await asyncio.sleep(0)  # deliveries begin now, before this worker asks for what comes next
         if claims.messages:
             took = timedelta(seconds=clock() - asked)
@@ -276,7 +279,7 @@ class Drain:
         """What cannot be given back becomes due by itself when its claim runs out."""
         try:
             for ordered, group in groupby(rest, key=lambda held: held.lane is not None):
-                delay = IMMEDIATELY if ordered or reason == STOPPING else AGAIN
+                delay = IMMEDIATELY if ordered or reason in (STOPPING, NOT_ALONE) else AGAIN
                 await self._store.release([held.reference for held in group], delay)
         except Exception as error:  # noqa: BLE001  a runner outlives the database's absence
             self._emit(SettlingFailed(error=error, waiting=len(rest)))

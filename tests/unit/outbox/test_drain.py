@@ -11,6 +11,7 @@ import pytest
 
 from interlock.locks.deadline import clock
 from interlock.model.message import Dead, Delivered, NewMessage
+from interlock.observe.events import MessagesReleased
 from interlock.outbox.breaker import Breakers
 from interlock.outbox.drain import Drain
 from interlock.outbox.emitter import EmitterOptions, Emitters
@@ -306,6 +307,33 @@ async def test_a_suspect_is_delivered_with_nothing_else_in_hand():
     await drain.step()
     assert dict(together)[4] == 1
     assert world.states() == ["delivered"] * 10
+
+
+async def test_a_suspect_is_not_held_while_others_are_in_hand():
+    """They may take longer than its claim, or end this process: either would be charged to it, for the last time."""
+    world, go_on, together = World(), asyncio.Event(), []
+
+    @world.emitter("slow")
+    async def slow(_message):
+        await go_on.wait()
+
+    @world.emitter("suspect")
+    async def send(_message):
+        together.append(drain.in_hand)
+
+    world.publish(2, topic="slow")
+    world.publish(topic="suspect")
+    suspect = world.store.rows[3]
+    suspect.crashes = 2
+    drain = world.drain()
+    ticking = asyncio.create_task(drain.tick())
+    await eventually(lambda: any(isinstance(event, MessagesReleased) for event in world.events))
+    assert (suspect.token, suspect.claims, suspect.crashes) == (None, 0, 2)
+    go_on.set()
+    await ticking
+    await drain.abandon()
+    assert together == [1]
+    assert world.states() == ["delivered"] * 3
 
 
 async def test_context_tells_key_redelivery_and_deadline():
