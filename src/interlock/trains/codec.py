@@ -12,7 +12,7 @@ import dataclasses
 from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Any, Protocol, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -90,14 +90,18 @@ class ModelCodec:
 
 def codec_for(annotation: Any) -> PlainCodec | ModelCodec:
     """The codec of a type; raises TypeError for one that cannot be written as JSON."""
-    return ModelCodec(annotation) if contains_model(annotation, set()) else PlainCodec(annotation)
+    return ModelCodec(annotation) if contains_model(annotation, {}) else PlainCodec(annotation)
 
 
-def contains_model(annotation: Any, seen: set[int]) -> bool:
-    """Whether something of pydantic's occurs in a type, also inside containers, unions and dataclasses."""
+def contains_model(annotation: Any, seen: dict[int, Any]) -> bool:
+    """Whether something of pydantic's occurs in a type, also inside containers, unions, dataclasses and their like.
+
+    What was seen is kept alive, by its identity, because parts are made on the way: another could get the place of one
+    that is gone.
+    """
     if id(annotation) in seen:
         return False
-    seen.add(id(annotation))
+    seen[id(annotation)] = annotation
     if _is_pydantics(annotation):
         return True
     return any(contains_model(part, seen) for part in _parts(annotation))
@@ -121,9 +125,16 @@ def _pydantic_is_installed() -> bool:
 
 
 def _parts(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
-        return list(get_type_hints(annotation).values())
-    return list(get_args(annotation))
+    if _has_fields(annotation):
+        return list(get_type_hints(annotation, include_extras=True).values())
+    named = [getattr(annotation, what, None) for what in ("__supertype__", "__value__")]  # NewType, `type` statement
+    return [*named, get_origin(annotation), *get_args(annotation)]
+
+
+def _has_fields(annotation: Any) -> bool:
+    """Whether it is a dataclass, a NamedTuple or a TypedDict (a struct's fields are msgspec's business alone)."""
+    named = (tuple, dict)
+    return isinstance(annotation, type) and (dataclasses.is_dataclass(annotation) or issubclass(annotation, named))
 
 
 def complaint(error: BaseException, at: str = "") -> str:

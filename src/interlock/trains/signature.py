@@ -96,7 +96,7 @@ class Signature:
         try:
             return codec_for(annotation)
         except Exception as error:  # msgspec and pydantic refuse with many types
-            problem = f"{what} of type {_name(annotation)} cannot be written as JSON ({_last_line(error)})"
+            problem = f"{what} of type {_name(annotation)} cannot be written as JSON ({_reason(error)})"
             hint = "use plain types, dataclasses or pydantic models, or pass a reference to what is stored elsewhere"
             raise InvalidTrain(train=self.train, problem=problem, hint=hint) from error
 
@@ -144,5 +144,7 @@ def _name(annotation: Any) -> str:
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
 
 
-def _last_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[-1]
+def _reason(error: Exception) -> str:
+    """Pydantic begins with what is wrong and ends with a link; msgspec ends with the type that it cannot take."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0 if type(error).__module__.startswith("pydantic") else -1]

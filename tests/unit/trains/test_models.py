@@ -1,15 +1,19 @@
 """Pydantic models as inputs and outputs."""
 
+import itertools
+import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, NewType, NotRequired, TypeVar
 
 import pydantic
 import pytest
+from typing_extensions import TypeAliasType, TypedDict
 
 from interlock.errors import InvalidInput, InvalidOutput, InvalidTrain
+from interlock.trains.codec import ModelCodec, codec_for
 from interlock.trains.registry import Registry
 from interlock.trains.run import run_train
 
@@ -169,6 +173,86 @@ async def test_models_and_plain_types_mix_and_defaults_apply():
 
     out = await run_train(mixed, mixed.bind(ADA, 2).input)
     assert mixed.signature.decode_output(out) == [ADA, ADA]
+
+
+@dataclass
+class Limited:
+    value: pydantic.PositiveInt
+
+
+class LimitedTuple(NamedTuple):
+    value: pydantic.PositiveInt
+
+
+class LimitedDict(TypedDict):
+    value: NotRequired[Annotated[int, pydantic.Field(gt=0)]]
+
+
+@dataclass
+class LimitedBox(Generic[T]):
+    content: T
+    value: pydantic.PositiveInt
+
+
+Quantity = NewType("Quantity", Annotated[int, pydantic.Field(gt=0)])
+Amount = TypeAliasType("Amount", pydantic.PositiveInt)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "good", "bad"),
+    [
+        (Limited, Limited(1), Limited(0)),
+        (LimitedTuple, LimitedTuple(1), LimitedTuple(0)),
+        (LimitedDict, {"value": 1}, {"value": 0}),
+        (LimitedBox[str], LimitedBox("a", 1), LimitedBox("a", 0)),
+        (Quantity, Quantity(1), Quantity(0)),
+        (Amount, 1, 0),
+        (dict[str, list[Limited]], {"a": [Limited(1)]}, {"a": [Limited(0)]}),
+    ],
+)
+def test_a_constraint_holds_wherever_a_type_may_carry_it(annotation, good, bad):
+    train = train_of(annotation)
+    assert train.bind(good).value == {"value": good}
+    with pytest.raises(InvalidInput, match="Input should be greater than 0"):
+        train.bind(bad)
+
+
+def test_a_model_is_found_whatever_was_looked_at_before(monkeypatch):
+    """Parts of a type are made on the way, and one may get the place in memory of another that is gone."""
+    module = sys.modules[__name__]
+    missed, here = [], {"__module__": __name__}
+    for plain, before in itertools.product(range(1, 8), range(6)):
+        first = make_dataclass("First", [(f"a{n}", "list[int]") for n in range(plain)], namespace=here)
+        second_fields = [*((f"b{n}", "list[str]") for n in range(before)), ("users", "list[User]")]
+        second = make_dataclass("Second", second_fields, namespace=here)
+        monkeypatch.setattr(module, "First", first, raising=False)
+        monkeypatch.setattr(module, "Second", second, raising=False)
+        whole = make_dataclass("Whole", [("first", "First"), ("second", "Second")], namespace=here)
+        if not isinstance(codec_for(whole), ModelCodec):
+            missed.append((plain, before))
+    assert missed == []
+
+
+class Handle:
+    """Pydantic knows nothing of it."""
+
+
+class Speechless:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source, handler):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("annotation", "reason"),
+    [
+        (tuple[User, Handle], "Unable to generate pydantic-core schema for <class"),
+        (Speechless, "NotImplementedError"),
+    ],
+)
+def test_what_pydantic_cannot_take_is_refused_with_its_reason(annotation, reason):
+    with pytest.raises(InvalidTrain, match=re.escape(f"cannot be written as JSON ({reason}")):
+        train_of(annotation)
 
 
 def test_a_private_attribute_is_no_secret():
