@@ -11,7 +11,7 @@ MEANINGS = {
     "pool_size": "connections per process, beside one for the heartbeat and one for notices",
     "statement_cache_size": "prepared statements per connection; none: the driver's choice; 0: behind a pooler",
     "tick_statement_timeout": "PostgreSQL ends a statement of a tick that takes longer",
-    "tick_idle_timeout": "PostgreSQL ends a tick whose process stands still for longer, so that its locks are free",
+    "tick_idle_timeout": "PostgreSQL ends a tick whose process stands still for longer, others after ten times this",
     # runtime
     "name": "the app's name; an app without one never prunes manifests",
     "server_name": "what this server is called, stable between restarts; none: the host's name",

@@ -5,7 +5,6 @@ stops nobody.
 from __future__ import annotations
 
 import time
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 

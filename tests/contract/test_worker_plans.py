@@ -133,7 +133,7 @@ async def explain(request, conn):
 
 @pytest.fixture
 async def by_key(conn):
-    await SQL["session/by_key"].execute(conn)
+    await SQL["session/by_key"].execute(conn, idle_timeout="60000")
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from interlock.store.sql import Catalog
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
+    from datetime import timedelta
 
     import asyncpg
 
@@ -33,6 +34,10 @@ T = TypeVar("T")
 CONNECT_TIMEOUT = 5.0
 COMMAND_TIMEOUT = 30.0
 CONFLICT_RETRIES = 5
+PATIENCE = 10
+"""So many times what a tick has: where a body blocks the event loop between two statements of a settle, nothing stands
+still, and a settle that is ended each time would never be written.
+"""
 UNREADABLE = "its address is not of the form postgresql://user:password@host:port/database, percent-encoded"
 
 
@@ -79,14 +84,24 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection, None]:
-        """A READ COMMITTED transaction that commits when the block ends well."""
-        async with self.connection() as conn, conn.transaction(isolation="read_committed"):
+        """A READ COMMITTED transaction that commits when the block ends well.
+
+        PostgreSQL ends it by itself when this process stands still, so that nobody waits for ever for what it locked.
+        """
+        async with self.connection() as conn, self.transaction_on(conn):
             yield conn
 
     @asynccontextmanager
+    async def transaction_on(self, conn: Connection) -> AsyncGenerator[None, None]:
+        """The same on a connection that the caller keeps."""
+        async with conn.transaction(isolation="read_committed"):
+            await self.sql["session/end_if_idle"].execute(conn, idle_timeout=_milliseconds(self._longest_standstill))
+            yield
+
+    @asynccontextmanager
     async def tick(self) -> AsyncGenerator[Connection, None]:
-        """A transaction that PostgreSQL ends by itself when this process stands still, so that a paused leader frees
-        its locks within seconds.
+        """A transaction that PostgreSQL ends as soon as this process stands still or a statement takes long, so that a
+        paused leader frees its locks within seconds.
         """
         async with self.connection() as conn, self.tick_on(conn):
             yield conn
@@ -97,14 +112,22 @@ class Database:
         async with conn.transaction(isolation="read_committed"):
             await self.sql["session/join_by_index" if by_index else "session/limit"].execute(
                 conn,
-                statement_timeout=str(round(self.settings.tick_statement_timeout.total_seconds() * 1000)),
-                idle_timeout=str(round(self.settings.tick_idle_timeout.total_seconds() * 1000)),
+                statement_timeout=_milliseconds(self.settings.tick_statement_timeout),
+                idle_timeout=_milliseconds(self.settings.tick_idle_timeout),
             )
             yield
 
+    async def plan_by_key(self, conn: Connection) -> None:
+        """Settings for a connection that only ever looks rows up by key."""
+        idle_timeout = _milliseconds(self._longest_standstill)
+        await self.sql["session/by_key"].execute(conn, idle_timeout=idle_timeout)
+
     async def end_stalled_ticks(self, conn: Connection) -> int:
-        """End the ticks of stopped processes that PostgreSQL does not end by itself; answers how many there were."""
-        return len(await self.sql["session/end_stalled"].fetch(conn, idle_timeout=self.settings.tick_idle_timeout))
+        """End what stopped processes have begun and PostgreSQL does not end by itself; answers how many there were."""
+        ended = await self.sql["session/end_stalled"].fetch(
+            conn, idle_timeout=self.settings.tick_idle_timeout, longest_standstill=self._longest_standstill
+        )
+        return len(ended)
 
     async def retrying(
         self,
@@ -189,6 +212,10 @@ class Database:
             options["statement_cache_size"] = self.settings.statement_cache_size
         return options
 
+    @property
+    def _longest_standstill(self) -> timedelta:
+        return self.settings.tick_idle_timeout * PATIENCE
+
     def _statement_seconds(self) -> float:
         return self.settings.tick_statement_timeout.total_seconds()
 
@@ -210,6 +237,10 @@ class Database:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
             raise DatabaseUnavailable(where=self.where, reason=reason) from error
+
+
+def _milliseconds(duration: timedelta) -> str:
+    return str(round(duration.total_seconds() * 1000))
 
 
 def _in_one_line(text: str) -> str:

@@ -42,7 +42,7 @@ class Line:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Connection, None]:
-        async with self.connection() as conn, conn.transaction(isolation="read_committed"):
+        async with self.connection() as conn, self._database.transaction_on(conn):
             yield conn
 
     async def close(self) -> None:
@@ -54,5 +54,5 @@ class Line:
     async def _open(self) -> asyncpg.Connection[Record]:
         conn = await self._database.connect(self._purpose)
         if self._by_key:
-            await self._database.sql["session/by_key"].execute(conn)
+            await self._database.plan_by_key(conn)
         return conn

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from interlock.model.outcome import Ended, Ending
     from interlock.runtime.clock import Clock
+    from interlock.store.connection import Connection
     from interlock.store.database import Database
     from interlock.worker.job import Job
     from interlock.worker.report import Report
@@ -195,9 +196,13 @@ class Settler:
 
     async def _end(self, endings: Sequence[Ending]) -> list[Ended]:
         return await self._database.retrying(
-            lambda conn: self._executions.end(conn, endings, now=self._clock.injected()),
-            transaction=self._line.transaction,
+            lambda conn: self._end_in(conn, endings), transaction=self._line.transaction
         )
+
+    async def _end_in(self, conn: Connection, endings: Sequence[Ending]) -> list[Ended]:
+        ended = await self._executions.end(conn, endings, now=self._clock.injected())
+        await failpoints.reach("settle.before_commit")
+        return ended
 
 
 def _id_of(job: Job) -> int:

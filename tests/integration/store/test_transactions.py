@@ -73,14 +73,22 @@ async def test_a_transaction_that_raises_leaves_nothing(opened, database, two_ro
 
 STANDS_STILL = """
     import asyncio, sys, time
+    from contextlib import asynccontextmanager
     from datetime import timedelta
     from interlock.store.database import Database
     from interlock.store.settings import StoreSettings
     from tests.harness.child import tell
 
     async def main():
-        door = Database(sys.argv[1], StoreSettings(tick_idle_timeout=timedelta(seconds=2)))
-        async with getattr(door, sys.argv[2])() as conn:
+        door = Database(sys.argv[1], StoreSettings(tick_idle_timeout=timedelta(seconds=float(sys.argv[3]))))
+
+        @asynccontextmanager
+        async def unlimited():
+            async with door.connection() as conn, conn.transaction():
+                yield conn
+
+        kinds = {"tick": door.tick, "transaction": door.transaction, "unlimited": unlimited}
+        async with kinds[sys.argv[2]]() as conn:
             await conn.execute("UPDATE pair SET n = 1 WHERE id = 1")
             tell("locked")
             time.sleep(60)
@@ -89,12 +97,18 @@ STANDS_STILL = """
 """
 
 
+TWO_SECONDS = pytest.mark.parametrize(("kind", "tick_idle_timeout"), [("tick", 2.0), ("transaction", 0.2)])
+
+
 async def row_is_free(conn) -> bool:
     return bool(await conn.fetch("SELECT id FROM pair WHERE id = 1 FOR UPDATE SKIP LOCKED"))
 
 
-async def test_a_tick_whose_process_stands_still_is_ended_by_the_server(database, two_rows, fleet):
-    process = fleet.start(STANDS_STILL, database, "tick")
+@TWO_SECONDS
+async def test_what_a_process_that_stands_still_has_begun_is_ended_by_the_server(
+    database, two_rows, fleet, kind, tick_idle_timeout
+):
+    process = fleet.start(STANDS_STILL, database, kind, tick_idle_timeout)
     await process.expect("locked")
     start = time.monotonic()
     process.stop()
@@ -104,8 +118,8 @@ async def test_a_tick_whose_process_stands_still_is_ended_by_the_server(database
     assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
 
 
-async def test_control_a_plain_transaction_keeps_its_locks_while_the_process_stands_still(database, two_rows, fleet):
-    process = fleet.start(STANDS_STILL, database, "transaction")
+async def test_control_without_limits_it_keeps_its_locks_while_the_process_stands_still(database, two_rows, fleet):
+    process = fleet.start(STANDS_STILL, database, "unlimited", 0.2)
     await process.expect("locked")
     process.stop()
     with pytest.raises(AssertionError):
@@ -116,19 +130,21 @@ PREPARES = STANDS_STILL.replace('tell("locked")', 'await conn.prepare("SELECT 1 
 
 
 @pytest.fixture
-async def stopped_between(database, two_rows, fleet):
-    """A tick whose process is stopped when it has prepared a statement and not yet executed it."""
-    process = fleet.start(PREPARES, database, "tick")
+async def stopped_between(database, two_rows, fleet, kind, tick_idle_timeout):
+    """What a process has begun that is stopped when it has prepared a statement and not yet executed it."""
+    process = fleet.start(PREPARES, database, kind, tick_idle_timeout)
     await process.expect("locked")
     process.stop()
     assert not await row_is_free(two_rows)
     return process
 
 
-async def test_a_tick_that_stopped_between_preparing_and_executing_is_ended_by_those_who_live(
-    opened, database, two_rows, stopped_between
+@TWO_SECONDS
+@pytest.mark.usefixtures("stopped_between")
+async def test_what_stopped_between_preparing_and_executing_is_ended_by_those_who_live(
+    opened, database, two_rows, tick_idle_timeout
 ):
-    door = opened(database, tick_idle_timeout=timedelta(seconds=1))
+    door = opened(database, tick_idle_timeout=timedelta(seconds=tick_idle_timeout))
 
     async def ended() -> int:
         async with door.tick() as conn:
@@ -139,18 +155,21 @@ async def test_a_tick_that_stopped_between_preparing_and_executing_is_ended_by_t
     assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
 
 
-async def test_control_none_of_the_timeouts_of_postgresql_ends_it(database, two_rows, stopped_between):
+@TWO_SECONDS
+@pytest.mark.usefixtures("stopped_between")
+async def test_control_none_of_the_timeouts_of_postgresql_ends_it(two_rows):
     with pytest.raises(AssertionError):
         await eventually(lambda: row_is_free(two_rows), 4)
 
 
-async def test_what_works_waits_or_is_no_tick_is_not_ended(opened, database, two_rows, connect):
+async def test_what_works_waits_or_is_not_ours_is_not_ended(opened, database, two_rows, connect):
     strict, door = opened(database, tick_idle_timeout=timedelta(milliseconds=1)), opened(database)
     stranger = await connect(database)
     async with (
         strict.connection() as judge,
         stranger.transaction(),
-        door.transaction() as plain,
+        door.connection() as plain,
+        plain.transaction(),
         door.tick() as waiting,
     ):
         await stranger.prepare("SELECT 1 + 2")

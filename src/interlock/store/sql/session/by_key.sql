@@ -7,4 +7,5 @@ select set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin',
     set_config('enable_mergejoin', 'off', false), set_config('enable_bitmapscan', 'off', false),
     set_config('jit', 'off', false),
     set_config('plan_cache_mode', 'force_generic_plan', false),
-    set_config('default_transaction_isolation', 'read committed', false)
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('tcp_user_timeout', :idle_timeout, false)
