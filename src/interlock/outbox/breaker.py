@@ -36,6 +36,11 @@ class Breakers:
         """Whether what this worker holds of the topic is to be given back instead of tried."""
         return bool(self._failures) and self._failures.get(topic, 0) >= self._most
 
+    @property
+    def changed(self) -> bool:
+        """Whether there is something that others do not know yet."""
+        return bool(self._changes)
+
     def count(self, held: Held, settlement: Settlement) -> None:
         topic = held.claimed.topic
         if settlement.outcome is Settling.RETRY or settlement.failure == MAX_ATTEMPTS:

@@ -89,6 +89,7 @@ class Drain:
     async def step(self) -> Drained:
         """Claim one batch, deliver it and settle it; answers what happened."""
         self._counts = Counter()
+        await self._breakers.write()
         claimed = await self._claim()
         await self._quiet()
         claimed += await self._deliver_suspect()
@@ -256,6 +257,8 @@ class Drain:
 
     def _settle(self, held: Held, settlement: Settlement) -> None:
         self._breakers.count(held, settlement)
+        if self._breakers.changed:
+            self.wake()
         self._settler.add(held, settlement)
 
     def _settled(self, held: Held, settlement: Settlement, answer: Answer) -> None:

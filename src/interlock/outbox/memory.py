@@ -81,7 +81,7 @@ class MemoryMessages:
             topic = row.message.topic
             if topic in self.parked or not any(re.search(each, topic) for each in patterns):
                 continue
-            if (breaker := self.breakers.get(topic)) is not None:
+            if (breaker := self.breakers.get(topic)) is not None and breaker.probe_at > now:
                 waits.append(breaker.probe_at - now)
             elif row.available_at > now:
                 waits.append(row.available_at - now)
@@ -140,39 +140,43 @@ class MemoryMessages:
     def _through_breaker(
         self, topic: str, found: list[tuple[Row, Road, bool]], request: ClaimRequest, now: datetime
     ) -> list[tuple[Row, Road, bool]]:
-        if topic in self.parked:
+        if self._is_shut(topic, now):
             return []
-        breaker = self.breakers.get(topic)
-        if breaker is None:
-            return found
-        if breaker.probe_at > now:
-            return []
-        breaker.probing, breaker.probe_at = True, now + request.lease
-        return [(row, road, True) for row, road, _ in found[:1]]
+        probe = self._takes_probe(topic, request, now)
+        return [(row, road, True) for row, road, _ in found[:1]] if probe else found
 
     def _claim_lanes(self, request: ClaimRequest, now: datetime) -> Claims:
         claimed: list[Claimed] = []
         blocked: dict[str, timedelta] = {}
-        ended: set[str] = set(request.blocked_keys)
+        ended: set[str | int] = set(request.blocked_keys)
         for row in sorted(self._pending(), key=lambda row: row.id):
             key, road = row.message.key, row.road(request)
             if road is None or (key is not None and (key in ended or row.bucket not in (request.buckets or ()))):
                 continue
-            key = str(row.id) if key is None else key
-            if row.available_at > now or self._is_shut(row.message.topic) or (road.holds and self._holds(row)):
-                ended.add(key)
-                if row.message.key is not None:
+            chain = row.id if key is None else key
+            if row.available_at > now or self._is_shut(row.message.topic, now) or (road.holds and self._holds(row)):
+                ended.add(chain)
+                if key is not None:
                     blocked[key] = max(row.available_at - now, timedelta(0))
             elif row.is_on_last_chance(road) is not request.isolated:
-                ended.add(key)
+                ended.add(chain)
             elif len(claimed) < request.limit:
-                claimed.append(row.claim(road, request, now, probe=False))
-                if claimed[-1].state is not PENDING:
-                    ended.add(key)
+                probe = self._takes_probe(row.message.topic, request, now)
+                claimed.append(row.claim(road, request, now, probe=probe))
+                if probe or claimed[-1].state is not PENDING:
+                    ended.add(chain)
         return Claims(claimed, blocked)
 
-    def _is_shut(self, topic: str) -> bool:
-        return topic in self.parked or topic in self.breakers
+    def _is_shut(self, topic: str, now: datetime) -> bool:
+        breaker = self.breakers.get(topic)
+        return topic in self.parked or (breaker is not None and breaker.probe_at > now)
+
+    def _takes_probe(self, topic: str, request: ClaimRequest, now: datetime) -> bool:
+        """A closed road is tried by one claim at a time."""
+        if (breaker := self.breakers.get(topic)) is None:
+            return False
+        breaker.probing, breaker.probe_at = True, now + request.lease
+        return True
 
     def _holds(self, row: Row) -> bool:
         given_up = (OutboxState.DEAD, OutboxState.NEEDS_REVIEW)

@@ -63,7 +63,7 @@ class PostgresMessages:
 
     async def open_breaker(self, topic: str, pause: timedelta, most: timedelta) -> timedelta | None:
         async with self._database.connection() as conn:
-            return await self._topics.open(conn, topic, pause=pause, most=most)
+            return await self._topics.open(conn, topic, pause=pause, most=most, now=self._clock.injected())
 
     async def close_breaker(self, topic: str) -> bool:
         async with self._database.connection() as conn:

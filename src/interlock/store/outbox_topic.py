@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from interlock.store.connection import Connection
     from interlock.store.sql import Catalog
@@ -20,10 +20,12 @@ class OutboxTopics:
         found = await self._sql["outbox_topic/park"].fetchval(conn, topic=topic, parked=parked, actor=actor)
         return found is not None
 
-    async def open(self, conn: Connection, topic: str, *, pause: timedelta, most: timedelta) -> timedelta | None:
+    async def open(
+        self, conn: Connection, topic: str, *, pause: timedelta, most: timedelta, now: datetime | None
+    ) -> timedelta | None:
         """Claim nothing of the topic for a while; None says that somebody opened its breaker already."""
         waits: timedelta | None = await self._sql["outbox_topic/open"].fetchval(
-            conn, topic=topic, pause=pause, most=most
+            conn, topic=topic, pause=pause, most=most, now=now
         )
         return waits
 

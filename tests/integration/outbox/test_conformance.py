@@ -259,6 +259,50 @@ async def test_an_open_breaker_lets_one_probe_through_and_a_closed_one_all(place
     assert await ids(place, request()) == [2, 3]
 
 
+async def test_a_probe_is_one_message_in_lanes_too(place):
+    for number in range(3):
+        await place.publish("a", key=f"k{number}")
+    await place.store.open_breaker("a", HOUR, HOUR)
+    assert await ids(place, lanes()) == []
+    await place.probe_now()
+    assert [claimed.probe for claimed, _ in await claim(place, lanes())] == [True]
+    assert await ids(place, lanes()) == []
+    await place.store.close_breaker("a")
+    assert len(await ids(place, lanes())) == 2
+
+
+async def test_a_probe_is_left_to_those_who_have_a_message_for_it(place):
+    """Else whoever comes first, for nothing, keeps the topic closed for another lease."""
+    [published] = await place.publish("a", key="k", partition="us")
+    await place.store.open_breaker("a", HOUR, HOUR)
+    await place.probe_now()
+    whole = lanes()
+    full = whole._replace(roads=[whole.roads[0]._replace(has_room=False)])
+    halves = [whole._replace(buckets=list(range(512))), whole._replace(buckets=list(range(512, 1024)))]
+    for asked in (request(partitions=["eu"]), request(isolated=True), lanes(partitions=["eu"]), full):
+        assert await ids(place, asked) == []
+    assert await place.store.next_due(["^a$"]) is None
+    assert sorted([await ids(place, half) for half in halves]) == [[], [published.id]]
+
+
+async def test_a_key_without_room_is_passed_over_for_an_instant_and_no_longer(place):
+    """It can go on as soon as one delivery ends; a key that holds is looked at again seconds later."""
+    await place.publish("a", key="k")
+    whole = lanes("a")
+    full = whole._replace(roads=[whole.roads[0]._replace(has_room=False)])
+    claims = await place.store.claim(full)
+    assert (claims.messages, [each for each in claims.blocked.values() if each == timedelta(0)]) == ([], [])
+
+
+async def test_a_key_that_reads_like_a_number_has_nothing_to_do_with_the_message_of_that_number(place):
+    await place.publish(key="2")
+    [other] = await place.publish()
+    [held] = await claim(place, lanes(limit=1))
+    await settle(place, held, Settling.RETRY, failure="error", delay=HOUR)
+    assert (held[0].key, other.id) == ("2", 2)
+    assert await ids(place, lanes()) == [other.id]
+
+
 async def test_lanes_give_a_key_in_order_and_nothing_behind_what_waits(place):
     first = [(await place.publish(key="k"))[0].id for _ in range(3)]
     [other] = await place.publish(key="other")

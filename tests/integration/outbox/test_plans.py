@@ -9,6 +9,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from interlock.model.message import LEAST_SHARE
 from interlock.store.sql import Catalog
 
 CLAIM = {
@@ -46,7 +47,9 @@ FROM generate_series(1, $1::integer) n
 
 
 @pytest.mark.parametrize("size", [30_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(300)])])
-@pytest.mark.parametrize(("name", "values"), [("outbox/claim", CLAIM), ("outbox/claim_lanes", LANES)])
+@pytest.mark.parametrize(
+    ("name", "values"), [("outbox/claim", {**CLAIM, "least_share": LEAST_SHARE}), ("outbox/claim_lanes", LANES)]
+)
 async def test_a_claim_reads_a_few_pages_of_a_large_table(migrated, size, name, values):
     conn = await asyncpg.connect(migrated)
     try:

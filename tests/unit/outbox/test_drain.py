@@ -13,6 +13,7 @@ from interlock.locks.deadline import clock
 from interlock.model.message import Dead, Delivered, NewMessage
 from interlock.observe.events import MessagesReleased
 from interlock.outbox.breaker import Breakers
+from interlock.outbox.component import DrainComponent
 from interlock.outbox.drain import Drain
 from interlock.outbox.emitter import EmitterOptions, Emitters
 from interlock.outbox.memory import MemoryMessages
@@ -170,6 +171,30 @@ async def test_a_worker_tries_a_topic_again_that_another_found_to_be_well():
     await world.store.close_breaker("t")
     world.publish()
     assert (await drain.step()).settled == {"delivered": 1}
+
+
+async def test_what_the_breaker_found_is_told_at_once():
+    """A probe that succeeds would open the road only at the next poll, with nothing else to wake the worker."""
+    world, down = World(outbox_concurrency=1), [True]
+
+    @world.emitter()
+    async def send(message):
+        if down[0]:
+            raise ValueError("down")
+
+    world.publish(5)
+    drain = world.drain()
+    component = DrainComponent(drain, emit=world.events.append)
+    running = asyncio.create_task(component.run())
+    await eventually(lambda: world.store.breakers)
+    down[0] = False
+    world.store.breakers["t"].probe_at -= timedelta(hours=1)
+    for row in world.store.rows.values():
+        row.available_at -= timedelta(hours=2)
+    component.wake()
+    await eventually(lambda: world.states() == ["delivered"] * 5, 25, "deliveries long before the next poll")
+    component.stop()
+    await running
 
 
 async def test_a_successful_probe_closes_the_breaker():

@@ -18,14 +18,11 @@ with recursive topics as (
     ) p
     where p.has_room
       and (:topics::text[] is null or t.topic ~ any(:topics::text[]))
-), probing as (
-    /*include:outbox/_probing*/
 ), roads as materialized (
-    select s.*, p.topic is not null as probe,
-        case when p.topic is not null then 1 when b.parked or b.breaker <> 'closed' then 0 else :limit::integer end as room
-    from served s
-    left join probing p on p.topic = s.topic
-    left join /*schema*/outbox_topic b on b.topic = s.topic
+    select s.*, case when s.probe then 1 else :limit::integer end as room
+    from (
+        /*include:outbox/_roads*/
+    ) s
     -- Not `exists`, which may be planned as one walk over all topics at once.
     where (
         select true
@@ -35,12 +32,12 @@ with recursive topics as (
           and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
         limit 1
     )
+      and s.is_clear
 ), share as materialized (
     select greatest(ceil(:limit::integer::float8 / greatest(count(*), 1)), least(:limit::integer, :least_share::integer))::integer as most
     from roads
-    where room > 0
 ), found as materialized (
-    select m.*, r.probe, row_number() over (partition by r.topic order by m.available_at, m.id) as turn,
+    select m.*, r.topic, r.probe, row_number() over (partition by r.topic order by m.available_at, m.id) as turn,
         /*include:outbox/_verdict*/
     from roads r
     cross join share
@@ -57,9 +54,12 @@ with recursive topics as (
         limit least(r.room, share.most)
         for update skip locked
     ) m
-    where r.room > 0
-), picked as materialized (
+), chosen as materialized (
     select * from found order by turn, id limit :limit::integer
+), probing as (
+    /*include:outbox/_probing*/
+), picked as materialized (
+    select * from chosen where not probe or topic in (select topic from probing)
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (

@@ -33,14 +33,8 @@ with recursive topics as (
         limit 1
     ) p
     where :topics::text[] is null or t.topic ~ any(:topics::text[])
-), probing as (
-    /*include:outbox/_probing*/
 ), roads as materialized (
-    select s.*, p.topic is not null as probe,
-        s.has_room and (p.topic is not null or not coalesce(b.parked or b.breaker <> 'closed', false)) as is_clear
-    from served s
-    left join probing p on p.topic = s.topic
-    left join /*schema*/outbox_topic b on b.topic = s.topic
+    /*include:outbox/_roads*/
 ), seen as materialized (
     select c.*
     from filled f
@@ -71,13 +65,14 @@ with recursive topics as (
           and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
           and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
         order by o.available_at, o.id
-        limit case when r.probe then 1 when r.is_clear then :limit::integer else 0 end
+        limit case when not (r.is_clear and r.has_room) then 0 when r.probe then 1 else :limit::integer end
         for update skip locked
     ) c
 ), judged as materialized (
-    select m.*, coalesce(m.key, m.id::text) as chain, r.probe,
+    select m.*, coalesce('key ' || m.key, m.id::text) as chain, r.probe, r.has_room,
         m.available_at <= coalesce(:now::timestamptz, statement_timestamp())
             and r.is_clear
+            and r.has_room
             and not (r.holds and exists (
                 select
                 from /*schema*/outbox d
@@ -101,6 +96,12 @@ with recursive topics as (
     select *
     from ranked
     where open and reached and last_chance = :isolated::boolean
+      and (
+          not probe
+          or id = any(array(
+              select min(id) from ranked where probe and open and reached and last_chance = :isolated::boolean group by topic
+          ))
+      )
     -- A few of each key at a time: so there are chains enough to deliver side by side, and more to claim meanwhile.
     order by (place - 1) / :stretch::integer, id
     limit case when :isolated::boolean then 1 else :limit::integer end
@@ -110,13 +111,17 @@ with recursive topics as (
     where o.id = any(array(select id from wanted))
     order by o.id
     for update skip locked
-), picked as materialized (
+), chosen as materialized (
     select *
     from (
         select w.*, bool_and(w.id in (select id from locked where due)) over (partition by w.chain order by w.id) as whole
         from wanted w
     ) x
     where whole
+), probing as (
+    /*include:outbox/_probing*/
+), picked as materialized (
+    select * from chosen where not probe or topic in (select topic from probing)
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (
@@ -129,9 +134,13 @@ select id, message_id, topic, payload::text, headers::text, key, partition, stat
 from claimed
 union all
 -- Keys that cannot go on now: remembered by the holder of the lane, so that a long queue behind one of them is skipped.
+-- For an instant only where the emitter has no room, because that may change with every delivery.
 select distinct on (r.key) null, null, null, null, null, r.key, null, null, null, null, null, null, null, null, null,
     null, null, null, null,
-    greatest(r.available_at - coalesce(:now::timestamptz, statement_timestamp()), interval '0')
+    case
+        when r.has_room then greatest(r.available_at - coalesce(:now::timestamptz, statement_timestamp()), interval '0')
+        else interval '1 millisecond'
+    end
 from ranked r
 where not r.free
   and r.reached

@@ -5,7 +5,7 @@ with recursive topics as (
 select min(
     case
         when b.parked then null
-        when b.breaker <> 'closed' then b.probe_at
+        when b.probe_at > coalesce(:now::timestamptz, statement_timestamp()) then b.probe_at
         else n.available_at
     end
 ) - coalesce(:now::timestamptz, statement_timestamp()) as wait
