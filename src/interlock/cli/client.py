@@ -37,6 +37,10 @@ class Number(click.IntRange):
 
     name = "integer"
 
+    def _describe_range(self) -> str:
+        """Help without the largest number that a column can hold: no person means that."""
+        return f"x>={self.min}" if self.max == LARGEST_ID else super()._describe_range()
+
 
 ID = Number(min=1, max=LARGEST_ID)
 CURSOR = Number(min=0, max=LARGEST_ID)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from interlock.cli.options import addressed
 from interlock.cli.root import root
 from interlock.errors import InterlockError
 from interlock.observe.redact import without_password
@@ -32,9 +33,9 @@ def run() -> None:
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code, options)
     except InterlockError as error:
-        _fail(str(error), error.exit_code, options)
+        _fail(addressed(str(error), options), error.exit_code, options)
     except Exception as error:  # noqa: BLE001  users see one line, whatever it is
-        _fail(_told(error), FAILED, options)
+        _fail(addressed(_told(error), options), FAILED, options)
 
 
 def _never_stumble_over_the_encoding() -> None:

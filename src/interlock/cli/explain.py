@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from interlock.cli import completion
 from interlock.cli.choose import choose_app
 from interlock.cli.options import AppCommand, addressed, json_option
 from interlock.cli.output import show_json
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="explain", cls=AppCommand)
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.manifests)
 @json_option
 @click.pass_obj
 def command(options: dict[str, Any], *, subject: str, as_json: bool) -> None:

@@ -6,7 +6,7 @@ import click
 
 from interlock.cli import completion
 from interlock.cli.client import LIMIT, with_app
-from interlock.cli.options import AppCommand, json_option, option
+from interlock.cli.options import AppCommand, addressed, json_option, option
 from interlock.cli.output import show_json, show_table
 from interlock.cli.records import record
 from interlock.operate.fires import coming_fires
@@ -28,7 +28,7 @@ def next_fires(options: dict[str, Any], *, manifest: str | None, count: int, gro
     if as_json:
         show_json([record(one) | {"local": one.local.isoformat()} for one in found])
     elif not found:
-        click.echo("nothing is planned: see interlock manifests list", err=True)
+        click.echo(addressed("nothing is planned; see: interlock manifests list", options), err=True)
     else:
         show_table(("at", "manifest", "local time", "zone", "note"), [_cells(one) for one in found], spare=("zone",))
 

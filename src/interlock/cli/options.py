@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PREFIX = "INTERLOCK"
+ADVISED = re.compile(r"(^|\$\(|: |, |`)interlock (?=[a-z])")
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": PREFIX}
 
 
@@ -68,7 +69,7 @@ def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 def addressed(line: str, options: Mapping[str, Any]) -> str:
-    """An advised command with the flags of this one, so that it is about the same app and the same database."""
+    """An advised command, or a sentence with some, with the flags of this one: about the same app and database."""
     app = options.get("app")
     flags = {
         "-a": None if app == os.environ.get("INTERLOCK_APP") else app,
@@ -76,7 +77,7 @@ def addressed(line: str, options: Mapping[str, Any]) -> str:
         "--schema": options.get("schema"),
     }
     words = shlex.join(word for flag, value in flags.items() if value is not None for word in (flag, value))
-    return re.sub(r"(^|\$\()interlock ", lambda found: f"{found[0]}{words} ", line) if words else line
+    return ADVISED.sub(lambda found: f"{found[0]}{words} ", line) if words else line
 
 
 class AppCommand(click.Command):
@@ -97,6 +98,12 @@ class NounGroup(click.Group):
             click.echo(self.get_help(ctx), err=True)
             ctx.exit(2)
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Whole sentences: click would cut them off at the end of the line."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in commands.items() if one])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

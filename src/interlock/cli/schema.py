@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.options import NounGroup, addressed, json_option, option
 from interlock.cli.output import show_json
 from interlock.store import migrate
 from interlock.store.migrate import SchemaState
@@ -29,9 +29,8 @@ def status(options: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         show_json(_record(found))
     else:
-        click.echo(
-            f"schema {found.schema}: version {found.found}, this code needs {found.needed} ({_words(found.state)})"
-        )
+        versions = f"version {found.found}, this code needs {found.needed}"
+        click.echo(addressed(f"schema {found.schema}: {versions} ({_words(found.state)})", options))
 
 
 @command.command()

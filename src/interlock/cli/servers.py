@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from interlock.cli.choose import choose_app
-from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.options import NounGroup, addressed, json_option, option
 from interlock.cli.output import show_json, show_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_servers(options: dict[str, Any], *, everyone: bool, as_json: bool) -> N
     if as_json:
         show_json([_record(row) for row in rows])
     elif not rows:
-        click.echo("no server is running; start one with: interlock run", err=True)
+        click.echo(addressed("no server is running; start one with: interlock run", options), err=True)
     else:
         columns = ("id", "name", "state", "roles", "host", "pid", "heartbeat", "started")
         show_table(columns, [_cells(row) for row in rows], spare=("id", "pid", "host"))

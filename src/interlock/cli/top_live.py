@@ -74,10 +74,10 @@ class LivePicture:
         if self._gauges is None:
             return Text("looking")
         views = "  ".join(f"[{number}] {view}" for number, view in enumerate(VIEWS, 1))
-        state = "  held: space goes on" if self._held else ""
+        hint = "held: space goes on, q ends" if self._held else "space holds, q ends"
         return Group(
             Text(line(self._gauges)),
-            Text(f"{views}   space holds, q ends{state}", style="dim"),
+            Text(f"{views}   {hint}", style="dim"),
             Text(self._error, style="red"),
             self._table(self._gauges),
         )

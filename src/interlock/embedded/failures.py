@@ -44,4 +44,5 @@ def explained(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise DiskFull(folder=str(folder)) from error
-        raise FolderTaken(folder=str(folder), problem=f"{error.strerror}: {error.filename}") from error
+        problem = f"{error.strerror}: {error.filename}; set INTERLOCK_HOME to a folder that can be written to"
+        raise FolderTaken(folder=str(folder), problem=problem) from error

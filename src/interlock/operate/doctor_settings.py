@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interlock.operate.blockers.words import span
 from interlock.operate.doctor_finding import Finding
 
 if TYPE_CHECKING:
@@ -36,15 +37,17 @@ def check_times(settings: Sections) -> Iterator[Finding]:
     if manifests.stale_in_progress_timeout <= manifests.default_job_timeout:
         yield _contradiction(
             "timeouts",
-            "stale_in_progress_timeout is not longer than default_job_timeout",
+            f"stale_in_progress_timeout ({span(manifests.stale_in_progress_timeout)}) is not longer than"
+            f" default_job_timeout ({span(manifests.default_job_timeout)})",
             "raise stale_in_progress_timeout",
         )
     if runtime.heartbeat > runtime.lease / 3:
         yield _contradiction("heartbeat", "the heartbeat is longer than a third of the lease", "lower heartbeat")
-    if store.tick_idle_timeout >= runtime.lease:
+    if store.tick_idle_timeout > runtime.lease:
         yield _contradiction(
             "tick_idle_timeout",
-            "a paused leader keeps its locks (tick_idle_timeout) for longer than its lease",
+            f"a paused leader keeps its locks (tick_idle_timeout: {span(store.tick_idle_timeout)}) for longer than its"
+            f" lease ({span(runtime.lease)})",
             "lower tick_idle_timeout",
         )
     if settings.upkeep.execution_retention < manifests.stale_in_progress_timeout:

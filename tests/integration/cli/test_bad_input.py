@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.harness.commands import every_path, path_in
@@ -113,7 +115,7 @@ def module_empty_database(postgres_dsn):
 
 @each(NEED_SCHEMA)
 def test_a_missing_schema_is_a_precondition(empty, command):
-    assert "run: interlock schema apply" in empty.refused(4, *command)
+    assert re.search(r"; run: interlock -a \S+:app --dsn \S+ schema apply$", empty.refused(4, *command))
 
 
 @pytest.fixture
@@ -265,7 +267,7 @@ def test_a_user_of_the_database_without_privileges_is_told_where_they_are_named(
         databases.execute(module_database, "DROP ROLE poor")
     assert line == (
         "the user of the database lacks a privilege: permission denied for schema interlock;"
-        " each missing grant is named by: interlock doctor"
+        f" each missing grant is named by: interlock --dsn 'postgresql://poor:***@{dsn}' doctor"
     )
 
 

@@ -23,6 +23,13 @@ def test_the_flags_that_were_given_are_in_the_advised_command_without_a_password
     assert addressed(LINE, options).startswith(line)
 
 
+def test_each_command_in_the_words_of_an_error_gets_them():
+    said = addressed("no schema 'jobs'; run: interlock schema apply, interlock doctor", {"schema": "jobs"})
+    assert said == "no schema 'jobs'; run: interlock --schema jobs schema apply, interlock --schema jobs doctor"
+    named = "the database interlock lacks the table interlock.train"
+    assert addressed(named, {"schema": "jobs"}) == named
+
+
 def test_what_the_environment_says_is_not_repeated(monkeypatch):
     monkeypatch.setenv("INTERLOCK_APP", "shop:app")
     assert addressed(LINE, {"app": "shop:app"}) == LINE

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from interlock.cli.demo.fleet import Fleet
 from interlock.cli.demo.world import build
+from interlock.embedded.failures import explained
 from interlock.settings import known_options, variable
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ async def open_place(say: Callable[[str], None], *, keep: bool) -> AsyncGenerato
 
 
 def _new_folder(home: Path) -> Path:
-    home.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="demo-", dir=home))
-    folder.chmod(0o755)  # PostgreSQL may run under another account, which has to get in
-    return folder
+    with explained(home):
+        home.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="demo-", dir=home))
+        folder.chmod(0o755)  # PostgreSQL may run under another account, which has to get in
+        return folder
 
 
 def _forget_settings(folder: Path) -> None:

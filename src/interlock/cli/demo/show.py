@@ -97,7 +97,7 @@ class Show:
         if self._victim is None:
             self._victim = self._choose_victim()
             if self._victim is not None:
-                self._view.say(f"kill -9 {self._victim}, which was at work: no goodbye, its lease has to run out")
+                self._view.say(f"kill -9 {self._victim}, which was at work: its lease has to run out")
                 fleet.kill(self._victim)
         elif not self._replaced and ServerState.LOST in self._news.servers.values():
             self._view.say(f"starting {self._victim} anew")

@@ -221,6 +221,8 @@ async def test_jobs_without_executions_and_executions_without_jobs_are_found(app
 def test_settings_that_contradict_each_other_are_findings_even_if_nobody_refused_them():
     assert list(check_settings(Settings())) == []
     assert list(check_settings(Settings(dispatch=DispatchSettings(max_active_jobs=20)))) == [], "an ordinary cap"
+    short = RuntimeSettings(lease=timedelta(seconds=3), heartbeat=timedelta(seconds=1))
+    assert list(check_settings(Settings(runtime=short))) == [], "a lease as long as the default tick_idle_timeout"
     wrong = Settings(
         dispatch=DispatchSettings(max_concurrent_dispatch=10, max_active_jobs=3),
         runtime=RuntimeSettings(lease=timedelta(seconds=2)),
