@@ -14,7 +14,7 @@ import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from interlock.observe.events.server import LeaseRenewalFailed, ServerDraining
+from interlock.observe.events.server import LeaseRenewalFailed
 from interlock.runtime.lease import ServerLease
 from interlock.runtime.loop import Alarm, Loop, LoopBackoff
 
@@ -96,14 +96,11 @@ class Keeper:
         self._failures = 0
         return self._settings.heartbeat
 
-    async def drain(self) -> None:
-        """From now on the registry says that this server takes no new work."""
-        self._lease.draining = True
-        if self.server is None:
-            return
-        async with self._database.connection() as conn:
-            if await self._lease.servers.drain_if_alive(conn, self.server):
-                self._emit(ServerDraining(server=self.server, name=self.profile.name))
+    def draining(self) -> None:
+        """From now on this server takes no new work; the registry says so with a heartbeat that follows at once."""
+        if self._pid == os.getpid():
+            self._lease.draining = True
+            self._loop.wake()
 
     def _new_loop(self) -> Loop:
         backoff = LoopBackoff(max=min(self._settings.heartbeat, timedelta(seconds=2)))

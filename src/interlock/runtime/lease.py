@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from interlock.errors import DatabaseUnavailable
-from interlock.observe.events.server import LeaseLostByServer, ServerGone, ServerRegistered
+from interlock.observe.events.server import LeaseLostByServer, ServerDraining, ServerGone, ServerRegistered
 from interlock.store.connection import set_aside
 from interlock.store.server import Servers
 
@@ -37,6 +37,7 @@ class ServerLease:
     def __init__(self, database: Database, profile: ServerProfile, settings: RuntimeSettings, *, emit: Emit) -> None:
         self.servers = Servers(database.sql)
         self.draining = False
+        self._said_draining: UUID | None = None
         self._database, self._profile, self._settings, self._emit = database, profile, settings, emit
         self._server: UUID | None = None
         self._valid_until = 0.0
@@ -78,6 +79,7 @@ class ServerLease:
             await self._lost(self._server)
         else:
             self._valid_until = asked + remaining.total_seconds()
+            await self._say_if_draining(conn, self._server)
 
     async def register(self) -> None:
         """Enter the registry under an id that was never used before."""
@@ -86,13 +88,12 @@ class ServerLease:
         try:
             async with self._in_time():
                 remaining = await self.servers.register(conn, server, self._profile, self._settings.lease)
-                if self.draining:
-                    await self.servers.drain_if_alive(conn, server)
         except BaseException:
             await self._withdraw(server)
             raise
         self._server, self._valid_until = server, asked + remaining.total_seconds()
         self._emit(ServerRegistered(server=server, name=self._profile.name))
+        await self._say_if_draining(conn, server)
 
     async def leave(self) -> None:
         """Give the lease back, if that can be done quickly."""
@@ -107,6 +108,15 @@ class ServerLease:
         if conn is not None:
             with suppress(Exception):
                 await conn.close(timeout=1)
+
+    async def _say_if_draining(self, conn: Connection, server: UUID) -> None:
+        if not self.draining or self._said_draining == server:
+            return
+        async with self._in_time():
+            drained = await self.servers.drain_if_alive(conn, server)
+        self._said_draining = server
+        if drained:
+            self._emit(ServerDraining(server=server, name=self._profile.name))
 
     async def _lost(self, server: UUID) -> None:
         self._forget()

@@ -31,7 +31,9 @@ _FORCED_CLEANUP = timedelta(seconds=0.5)
 
 
 class Component(Protocol):
-    """A part of a running server. It may also have `busy() -> int`: how many jobs it would wait for."""
+    """A part of a running server. It may also have `busy() -> int`: how many jobs it would wait for, and `draining()`:
+    told, before anything is stopped, that the server takes nothing new; answers at once.
+    """
 
     @property
     def name(self) -> str: ...
@@ -199,6 +201,8 @@ class Supervisor:
         began = time.monotonic()
         jobs = sum(getattr(member.component, "busy", lambda: 0)() for member in self._members)
         self._emit(Draining(jobs=jobs, timeout=self._shutdown_timeout))
+        for member in self._members:
+            getattr(member.component, "draining", lambda: None)()
         while self._members:
             left = self._shutdown_timeout - timedelta(seconds=time.monotonic() - began)
             await self._end(self._members.pop(), left)

@@ -150,8 +150,12 @@ class Worker:
     async def start(self) -> None:
         self._home = asyncio.get_running_loop()
 
-    def stop(self) -> None:
+    def draining(self) -> None:
+        """The server stops: nothing new from now on, although others are stopped first."""
         self._stopping = True
+
+    def stop(self) -> None:
+        self.draining()
         self._loop.stop()
 
     def reserve(self) -> Reservation | None:
@@ -192,7 +196,7 @@ class Worker:
     async def tick(self) -> timedelta:
         """Claim as many jobs as there are free slots."""
         self._claiming.is_next = False
-        if self._server() is None or self._is_behind:
+        if self._server() is None or self._is_behind or self._stopping:
             return self._settings.worker_polling_interval
         return await self._claiming.tick()
 

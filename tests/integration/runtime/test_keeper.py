@@ -141,7 +141,8 @@ async def test_stopping_leaves_the_registry(house):
 async def test_a_draining_server_keeps_its_lease_until_it_stops(house):
     keeper = await house.started()
     mine = keeper.server
-    await keeper.drain()
+    keeper.draining()
+    await eventually(lambda: house.told(ServerDraining), 60)
     assert await house.states() == {mine: "draining"}
     assert [event.server for event in house.told(ServerDraining)] == [mine]
     before = (await house.rows("renewed_at"))[0][0]
@@ -157,7 +158,8 @@ async def renewed_after(house, moment) -> bool:
 async def test_a_draining_server_that_was_marked_lost_is_draining_under_its_new_id(house):
     keeper = await house.started()
     old = keeper.server
-    await keeper.drain()
+    keeper.draining()
+    await eventually(lambda: house.told(ServerDraining), 60)
     await marked_lost(house, old)
     await eventually(lambda: keeper.server not in (old, None), 60)
 

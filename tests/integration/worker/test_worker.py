@@ -12,11 +12,18 @@ from typing import Any
 
 import pytest
 
-from interlock import Cancel, Retry, Snooze, current_execution
+from interlock import Cancel, Retry, Snooze, current_execution, every
 from interlock.errors import CancelledByRequest, NotInTrain
 from interlock.model.failure import LONGEST_TRACEBACK
 from interlock.observe.context import current
-from interlock.observe.events import ComponentFailed, ExecutionReleased, ExecutionSettled, SettleRefused, WorkClaimed
+from interlock.observe.events import (
+    ComponentFailed,
+    ExecutionReleased,
+    ExecutionSettled,
+    ServerDraining,
+    SettleRefused,
+    WorkClaimed,
+)
 from interlock.observe.logs import ExecutionFields
 from tests.harness.waiting import eventually
 
@@ -451,6 +458,34 @@ async def test_a_shutdown_waits_for_what_runs_and_settles_it(works, yard):
     async with works.app.running(["worker"]):
         await works.reaches(execution, "in_progress")
     assert (await yard.execution(execution))["state"] == "completed"
+
+
+async def test_a_server_that_stops_takes_nothing_new_while_it_waits_for_what_is_stopped_first(works, yard):
+    app, ticking, over = works.new_app(shutdown_timeout=timedelta(minutes=1)), asyncio.Event(), asyncio.Event()
+
+    @app.timer(every(seconds=0.1))
+    async def long_tick() -> None:
+        ticking.set()
+        await over.wait()
+
+    @app.train
+    async def work() -> None: ...
+
+    async def stop_in_the_middle() -> None:
+        async with app.running(["worker", "timers"]):
+            await (await work.aenqueue()).aresult(60)
+            await asyncio.wait_for(ticking.wait(), 60)
+
+    stopping = asyncio.create_task(stop_in_the_middle())
+    await eventually(lambda: works.told(ServerDraining), 60)
+    await app.aenqueue_many([work.bind()])
+    beats = "SELECT max(renewed_at) - $1 > interval '1 s' FROM interlock.server"
+    now = await yard.conn.fetchval("SELECT clock_timestamp()")
+    await eventually(lambda: yard.conn.fetchval(beats, now), 60)
+    assert [row["state"] for row in await yard.conn.fetch("SELECT state FROM interlock.server")] == ["draining"]
+    over.set()
+    await stopping
+    assert len(await yard.queued()) == 1
 
 
 async def test_a_shutdown_that_takes_too_long_hands_the_job_back_with_the_same_attempt(works, yard):

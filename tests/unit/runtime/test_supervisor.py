@@ -89,6 +89,16 @@ async def test_components_start_in_order_and_stop_in_reverse():
     assert not watched.forced
 
 
+async def test_who_wants_to_know_is_told_that_the_server_stops_before_anything_is_stopped():
+    story = []
+    parts = [Part("a", story), Part("b", story)]
+    parts[0].draining = lambda: story.append("a drains")
+    watched = supervisor(parts)
+    await watched.start()
+    await watched.stop()
+    assert story == ["start a", "start b", "a drains", "stop b", "end b", "stop a", "end a"]
+
+
 async def test_a_failed_start_stops_those_before_it_and_raises_its_error():
     story = []
     parts = [Part("a", story), Part("b", story), Part("c", story, fails_to_start=True), Part("d", story)]
