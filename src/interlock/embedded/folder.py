@@ -128,9 +128,9 @@ def make_folders(path: Path) -> None:
 
 def _make(place: Path, mode: int) -> None:
     try:
-        place.mkdir(mode=0o700)
+        place.mkdir(mode=mode)  # at once, because a rival that starts now looks whether it can be reached
     except FileExistsError:
         if not place.is_dir():
             raise
     else:
-        place.chmod(mode)
+        place.chmod(mode)  # whatever the umask left of it

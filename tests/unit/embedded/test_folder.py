@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,6 +33,23 @@ def test_a_long_path_in_another_alphabet_counts_in_bytes():
 
 def test_folders_with_long_paths_have_different_sockets():
     assert padded(200).socket != padded(201).socket
+
+
+def test_two_that_start_at_once_find_each_others_folder_within_reach_of_the_server(tmp_path, monkeypatch):
+    stranger = SimpleNamespace(name="stranger", can_reach=lambda place: bool(place.stat().st_mode & 0o001))
+    monkeypatch.setattr(folder_module, "account", lambda: stranger)
+    tmp_path.chmod(0o755)
+    path, chmod, rivals = tmp_path / "made" / "postgres", Path.chmod, []
+
+    def chmod_after_a_rival(place: Path, mode: int) -> None:
+        if place not in rivals:
+            rivals.append(place)
+            ServerFolder(path).claim()
+        chmod(place, mode)
+
+    monkeypatch.setattr(Path, "chmod", chmod_after_a_rival)
+    ServerFolder(path).claim()
+    assert path in rivals
 
 
 @pytest.mark.parametrize("hostile", ["link", "open", "file"])
