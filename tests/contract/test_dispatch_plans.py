@@ -192,6 +192,63 @@ async def test_a_dispatch_in_one_statement_touches_what_it_dispatches(explain, c
     assert touched(plan) < 6_000
 
 
+async def claimed_to_submit(conn) -> dict[str, Any]:
+    """One entry that a server is about to submit elsewhere."""
+    server, [entry] = await conn.fetchval(SERVER), await candidates(conn, 1)
+    claim = SQL["dispatch/claim_for_submit"]
+    held = {"ids": [entry], "sequence": "interlock.execution_id_seq", "submitter": "s", "server": server}
+    [row] = await claim.fetch(conn, **held, token=server, now=None)
+    return {"execution": row["execution_id"], "entry": entry, "held": server}
+
+
+async def test_what_finds_no_room_elsewhere_is_put_back_by_key(explain, conn):
+    submitted = await claimed_to_submit(conn)
+    plan = await explain("dispatch/put_back", token=submitted["held"])
+    assert scans(plan) <= {
+        ("execution", "execution_for_capacity"),
+        ("execution", "Bitmap Heap Scan"),
+        ("execution", "execution_pkey"),
+        ("work_queue", "work_queue_pkey"),
+    }
+    assert plan["Actual Rows"] == 1
+    assert touched(plan) < 500
+
+
+async def test_a_failed_submit_is_queued_again_by_key(explain, conn):
+    submitted = await claimed_to_submit(conn)
+    plan = await explain(
+        "dispatch/requeue",
+        execution_id=submitted["execution"],
+        entry_id=submitted["entry"],
+        token=submitted["held"],
+        error_type="E",
+        error_message="e",
+        delay="1 s",
+        now=None,
+    )
+    assert scans(plan) == {("execution", "execution_pkey"), ("work_queue", "work_queue_pkey")}
+    assert plan["Actual Rows"] == 1
+    assert touched(plan) < 200
+
+
+async def test_a_runner_takes_over_by_key(explain, conn):
+    submitted = await claimed_to_submit(conn)
+    held = submitted["held"]
+    plan = await explain(
+        "dispatch/take_over",
+        id=submitted["execution"],
+        train="work",
+        submitted=held,
+        server=held,
+        host="h",
+        token=held,
+        now=None,
+    )
+    assert scans(plan) == {("execution", "execution_pkey"), ("work_queue", "work_queue_pkey")}
+    assert plan["Actual Rows"] == 1
+    assert touched(plan) < 100
+
+
 MANY_LANES = f"""
 INSERT INTO interlock.work_queue (kind, train, input, {COLUMNS}, group_id, group_priority, priority, ready)
 SELECT 'adhoc', 'lane ' || n % 400, '{{}}', {POLICY}, 1, 0, 9, true FROM generate_series(1, 16000) n
