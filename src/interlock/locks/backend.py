@@ -25,6 +25,10 @@ class Line(Protocol):
 
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool: ...
 
+    def server_of(self, name: str) -> str:
+        """Which of several servers keeps the slots of the name, as far as is known: those of one fail together."""
+        ...
+
     async def close(self) -> None: ...
 
 

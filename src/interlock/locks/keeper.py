@@ -1,6 +1,7 @@
 """The keeper of lock leases: one thread, with its own event loop and connection, that renews what is held.
 
-It starts with the first lease and renews each after a third of its ttl, all that are due in one round trip. A failure
+It starts with the first lease and renews each after a third of its ttl, all that are due in one round trip for each
+server that keeps slots: one that does not answer costs the others a delay and not their leases. A failure
 is tried again until the local deadline, then the lease is declared lost; an answer that a lease is not held any more
 loses it at once. A body that blocks its own event loop loses nothing. No answer is waited for so long that another
 lease runs out meanwhile, unless that one is too short for a new connection.
@@ -12,6 +13,7 @@ import asyncio
 import os
 import threading
 import weakref
+from collections import defaultdict
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ from interlock.observe.events.lock import SlotHeldLong, SlotRenewalFailed
 from interlock.runtime.loop import Loop
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from uuid import UUID
 
     from interlock.locks.backend import Line
@@ -130,12 +132,26 @@ class LockKeeper:
         self._planned = float("inf")  # whoever comes during the tick wakes the next one
         kept, now = list(self._kept.values()), clock()
         due = [each for each in kept if each.due <= now + _SLACK]
-        if due:
-            await self._renew(due)
+        for together in await self._by_server(due):
+            await self._renew(together)
         self._look_after(kept)
         await self._part()
         self._planned = planned = self._next_moment()
         return timedelta(seconds=max(planned - clock(), 0))
+
+    async def _by_server(self, due: Sequence[_Kept]) -> Iterable[Sequence[_Kept]]:
+        if not due:
+            return ()
+        try:
+            async with asyncio.timeout(self._patience()):
+                line = await self._connected()
+        except Exception as error:  # noqa: BLE001  see below
+            await self._failed(due, error)
+            return ()
+        together: defaultdict[str, list[_Kept]] = defaultdict(list)
+        for each in due:
+            together[line.server_of(each.lease.name)].append(each)
+        return together.values()
 
     async def _renew(self, due: Sequence[_Kept]) -> None:
         asked, held = clock(), [each.lease.held for each in due]

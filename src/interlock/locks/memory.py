@@ -86,6 +86,9 @@ class MemoryLocks:
                 self._names[name][slot].until, self._names[name][slot].released = self._clock(), True
             return found
 
+    def server_of(self, name: str) -> str:  # noqa: ARG002  it is the same for all
+        return self.where
+
     async def line(self) -> MemoryLocks:
         return self
 

@@ -49,6 +49,9 @@ class PostgresLocks:
     async def force_release(self, name: str, slot: int) -> Holder | None:
         return await self._on_connection(lambda conn: self._slots.force_release(conn, name, slot))
 
+    def server_of(self, name: str) -> str:  # noqa: ARG002  it is the same for all
+        return self.where
+
     async def line(self) -> PostgresLine:
         with lock_service(self.where):
             return PostgresLine(await self._database.connect("lock keeper"), self._slots, self.where)
@@ -100,6 +103,9 @@ class PostgresLine:
     async def release(self, name: str, token: UUID, at_least: timedelta) -> bool:
         with lock_service(self._where):
             return await self._slots.release_if_held(self._conn, name, token, at_least)
+
+    def server_of(self, name: str) -> str:  # noqa: ARG002  it is the same for all
+        return self._where
 
     async def close(self) -> None:
         self._conn.terminate()

@@ -8,45 +8,46 @@ clock.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from hashlib import sha1
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import UUID
 
 from interlock.errors import InvalidSetting, LockServiceUnavailable
 from interlock.locks.per_loop import PerLoop
-from interlock.model.lease import Grant, Holder, Peers, Refusal
+from interlock.locks.redis_records import milliseconds, question_of, read_answer, read_holder
 from interlock.model.packages import require
 from interlock.observe.redact import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
+    from uuid import UUID
 
     from redis.asyncio import Redis, RedisCluster
 
     Client: TypeAlias = Redis | RedisCluster
 
-    from interlock.model.lease import Held, SlotRequest
+    from interlock.model.lease import Grant, Held, Holder, Refusal, SlotRequest
 
 CONNECT_TIMEOUT = 3.0
-_REFUSED = 6  # fields of an answer that grants nothing
+NODE_TIMEOUT = 1.0  # a node of a cluster that says nothing for so long is passed over: the others may know more
 _CLUSTER = "+cluster"
 
 
 class RedisLocks:
     def __init__(self, url: str, namespace: str) -> None:
         require("redis", needed_by="the lock backend 'redis'")
-        self._url, self._prefix = url, f"interlock:{_escaped(namespace)}:"
+        self._prefix, self._is_cluster = f"interlock:{_escaped(namespace)}:", _is_cluster(url)
         self._clients: PerLoop[Client] = PerLoop(lambda: _client(url), _close)
+        self._lines: PerLoop[Client] = PerLoop(lambda: _client(url), _close)
         self.where = without_password(url)
         self.answering = _Answering(self.where)
 
     async def acquire(self, request: SlotRequest) -> Grant | Refusal:
         with self.answering:
-            found = await _run(self._clients.get(), "acquire", (self._base(request.name),), (_question(request),))
-        return _answer(found.split(b"\0"), request.ttl)
+            found = await _run(self._clients.get(), "acquire", self._keys(request.name), (question_of(request),))
+        return read_answer(found.split(b"\0"), request.ttl)
 
     async def extend(self, held: Sequence[Held]) -> dict[UUID, timedelta]:
         with self.answering:
@@ -72,35 +73,56 @@ class RedisLocks:
         with self.answering:
             keys = (f"{base}:slot:{slot}", f"{base}:open")
             found = await _run(self._clients.get(), "force_release", keys, (slot,))
-        return _holder(name, slot, found) if found else None
+        return read_holder(name, slot, found) if found else None
 
     async def line(self) -> RedisLine:
-        return RedisLine(self, _client(self._url))
+        """The same for an event loop: who has hung up still knows all nodes of a cluster, and not just the first."""
+        return RedisLine(self, self._lines.get())
+
+    def server_of(self, name: str) -> str:
+        return self._server_of(self._clients.get(), name)
 
     async def close(self) -> None:
+        await self._lines.close()
         await self._clients.close()
 
     async def _extend(self, client: Client, held: Sequence[Held]) -> dict[UUID, timedelta]:
-        # By text and not by digest: a digest that the server forgot would fail in the middle of a pipeline.
-        text, _ = _script("extend")
-        async with client.pipeline(transaction=False) as pipeline:
-            for each in held:
-                base = self._base(each.name)
-                keys = (f"{base}:slot:{each.slot}", f"{base}:open")
-                pipeline.eval(text, len(keys), *keys, each.token.hex, str(_milliseconds(each.ttl)), str(each.slot))
-            answers = await pipeline.execute()
+        questions = [self._renewal(each) for each in held]
+        if self._is_cluster:
+            # One by one: a pipeline of this client first asks a node of its choice, which may be the one that is gone.
+            answers = [await _run(client, "extend", *question) for question in questions]
+        else:
+            answers = await _run_all(client, "extend", questions)
         return {each.token: each.ttl for each, kept in zip(held, answers, strict=True) if kept}
 
+    def _renewal(self, held: Held) -> tuple[tuple[str, str], tuple[str, int, int]]:
+        base, listed = self._keys(held.name)
+        return (f"{base}:slot:{held.slot}", listed), (held.token.hex, milliseconds(held.ttl), held.slot)
+
     async def _release(self, client: Client, name: str, token: UUID, at_least: timedelta) -> bool:
-        return bool(await _run(client, "release", (self._base(name),), (token.hex, _milliseconds(at_least))))
+        return bool(await _run(client, "release", self._keys(name), (token.hex, milliseconds(at_least))))
+
+    def _server_of(self, client: Any, name: str) -> str:
+        if not self._is_cluster:
+            return self.where
+        from redis.exceptions import RedisClusterException  # noqa: PLC0415  the client loads on first use
+
+        try:
+            return str(client.get_node_from_key(self._base(name)).name)
+        except RedisClusterException:  # nobody was asked yet
+            return self.where
 
     async def _holder(self, client: Client, key: str) -> Holder | None:
         name, _, slot = key.removeprefix(self._prefix).rpartition(":slot:")
         found = await _run(client, "holder", (key,), ())
-        return _holder(_unescaped(name[1:-1]), int(slot), found) if found else None
+        return read_holder(_unescaped(name[1:-1]), int(slot), found) if found else None
 
     def _base(self, name: str) -> str:
         return f"{self._prefix}{{{_escaped(name)}}}"
+
+    def _keys(self, name: str) -> tuple[str, str]:
+        base = self._base(name)
+        return base, f"{base}:open"
 
 
 class _Answering:
@@ -115,12 +137,16 @@ class _Answering:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if error is None:
             return
-        from redis.exceptions import MovedError, RedisError  # noqa: PLC0415  the client loads on first use
+        from redis.exceptions import (  # noqa: PLC0415  the client loads on first use
+            MovedError,
+            RedisClusterException,
+            RedisError,
+        )
 
         if isinstance(error, MovedError):
             reason = "it is a node of a cluster: write redis+cluster:// in redis_url"
             raise LockServiceUnavailable(where=self._where, reason=reason) from error
-        if isinstance(error, OSError | TimeoutError | RedisError):
+        if isinstance(error, OSError | TimeoutError | RedisError | RedisClusterException):
             reason = without_password(str(error)) or "no answer in time"
             raise LockServiceUnavailable(where=self._where, reason=reason) from error
 
@@ -139,20 +165,31 @@ class RedisLine:
         with self._locks.answering:
             return await self._locks._release(self._client, name, token, at_least)  # noqa: SLF001  see above
 
+    def server_of(self, name: str) -> str:
+        return self._locks._server_of(self._client, name)  # noqa: SLF001  see above
+
     async def close(self) -> None:
         await _close(self._client)
+
+
+def _is_cluster(url: str) -> bool:
+    return url.partition("://")[0].endswith(_CLUSTER)
 
 
 def _client(url: str) -> Client:
     from redis.asyncio import Redis, RedisCluster  # noqa: PLC0415  the client loads on first use
     from redis.asyncio.retry import Retry  # noqa: PLC0415  see above
     from redis.backoff import NoBackoff  # noqa: PLC0415  see above
+    from redis.exceptions import ConnectionError, ReadOnlyError  # noqa: A004, PLC0415  see above
 
-    # A command that was sent and not answered may have been carried out: trying it again is for those who know.
-    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT, "retry": Retry(NoBackoff(), 0)}
+    # Once more on a new connection, because servers and what lies between cut those that idle, and a server that became
+    # a replica keeps them. No script does anything twice for the same token.
+    retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError, ReadOnlyError))
+    options: dict[str, Any] = {"socket_connect_timeout": CONNECT_TIMEOUT, "retry": retry}
     scheme, _, rest = url.partition("://")
     try:
-        if scheme.endswith(_CLUSTER):
+        if _is_cluster(url):
+            options |= {"socket_connect_timeout": NODE_TIMEOUT, "socket_timeout": NODE_TIMEOUT}
             return RedisCluster.from_url(f"{scheme.removesuffix(_CLUSTER)}://{rest}", **options)
         # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
         return Redis.from_url(url, single_connection_client=True, **options)
@@ -175,68 +212,20 @@ async def _run(client: Client, name: str, keys: Sequence[str], arguments: Sequen
         return await client.eval(text, len(keys), *keys, *arguments)
 
 
+async def _run_all(client: Any, name: str, questions: Sequence[tuple[Sequence[str], Sequence[str | int]]]) -> list[Any]:
+    """In one round trip. By text and not by digest: one that the server forgot would fail in the middle."""
+    text, _ = _script(name)
+    async with client.pipeline(transaction=False) as pipeline:
+        for keys, arguments in questions:
+            pipeline.eval(text, len(keys), *keys, *arguments)
+        answers: list[Any] = await pipeline.execute()
+    return answers
+
+
 @cache
 def _script(name: str) -> tuple[str, str]:
     text = resources.files("interlock.locks").joinpath("scripts", f"{name}.lua").read_text("utf-8")
     return text, sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _question(request: SlotRequest) -> str:
-    server, owner = "" if request.server is None else request.server.hex, request.owner.replace("\0", "")
-    return f"{request.slots} {request.start} {_milliseconds(request.ttl)} {request.token.hex} {server} {owner}"
-
-
-def _answer(found: Sequence[bytes], ttl: timedelta) -> Grant | Refusal:
-    peers = _peers(found) if found[0] != b"0" else Peers()
-    if len(found) == _REFUSED:
-        soonest = int(found[5])
-        return Refusal(peers=peers, free_in=timedelta(milliseconds=soonest) if soonest >= 0 else None)
-    slot, fence, seconds, micros, expired = found[_REFUSED:]
-    return Grant(
-        slot=int(slot),
-        fence=int(fence),
-        acquired_at=_moment(seconds, micros),
-        remaining=ttl,
-        expired=expired.decode() or None,
-        peers=peers,
-    )
-
-
-def _peers(found: Sequence[bytes]) -> Peers:
-    holders, narrowest, narrowest_by, widest, widest_by = found[:5]
-    return Peers(
-        holders=int(holders),
-        narrowest=int(narrowest),
-        narrowest_by=narrowest_by.decode(),
-        widest=int(widest),
-        widest_by=widest_by.decode(),
-    )
-
-
-def _moment(seconds: bytes | str, micros: bytes | str) -> datetime:
-    return datetime.fromtimestamp(int(seconds), UTC).replace(microsecond=int(micros))
-
-
-def _holder(name: str, slot: int, found: Sequence[Any]) -> Holder:
-    *fields, left, now = found
-    owner, server, slots, fence, ttl, acquired = (field.decode() for field in fields)
-    acquired_at, server_now = _moment(*acquired.split(".")), _moment(*now)
-    return Holder(
-        name=name,
-        slot=slot,
-        owner=owner,
-        slots=int(slots),
-        fence=int(fence),
-        ttl=timedelta(milliseconds=int(ttl)),
-        acquired_at=acquired_at,
-        age=server_now - acquired_at,
-        expires_in=timedelta(milliseconds=max(left, 0)),
-        server=UUID(server) if server else None,
-    )
-
-
-def _milliseconds(duration: timedelta) -> int:
-    return max(round(duration.total_seconds() * 1000), 0)
 
 
 @lru_cache(maxsize=1024)

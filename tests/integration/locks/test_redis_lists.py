@@ -12,6 +12,7 @@ from tests.integration.locks.conftest import request
 LIST = "interlock:test:{x}:open"
 NOTHING = timedelta(0)
 WEEKS = 3 * 7 * 24 * 3600
+HOUR = 3600
 
 
 @pytest.fixture
@@ -46,3 +47,23 @@ async def test_a_list_that_the_server_dropped_is_whole_again_with_the_next_renew
     assert (await redis_locks.acquire(request(slots=2))).peers.holders == 1
     assert await redis_locks.release("x", held.token, NOTHING)
     assert len(await redis_locks.holders()) == 1
+
+
+async def test_a_name_that_nobody_holds_any_more_is_forgotten_within_the_hour(redis_locks, held):
+    client, other = redis_locks._clients.get(), request(slots=2)
+    await redis_locks.acquire(other)
+    await redis_locks.release("x", held.token, NOTHING)
+    assert await client.ttl(LIST) > WEEKS
+    await redis_locks.release("x", other.token, NOTHING)
+    assert 0 < await client.ttl(LIST) <= HOUR
+
+
+async def test_a_name_whose_slot_stays_taken_after_its_release_is_forgotten_an_hour_after_that(redis_locks, held):
+    await redis_locks.release("x", held.token, timedelta(hours=2))
+    assert 2 * HOUR < await redis_locks._clients.get().ttl(LIST) <= 3 * HOUR
+
+
+async def test_a_name_that_is_taken_again_is_remembered_for_as_long_as_ever(redis_locks, held):
+    await redis_locks.release("x", held.token, NOTHING)
+    assert isinstance(await redis_locks.acquire(request(slots=2)), Grant)
+    assert await redis_locks._clients.get().ttl(LIST) > WEEKS

@@ -525,6 +525,9 @@ class KeepersLine:
         self._service.answered.set()
         return answers
 
+    def server_of(self, name):
+        return self._service.server_of(name)
+
     async def close(self) -> None:
         """Nothing is open."""
 

@@ -1,11 +1,15 @@
--- KEYS: '{name}'. All other keys begin with it, so that holders of another N are seen too; they share its hash tag, so a
--- cluster keeps them all on one node. ARGV: slots, start, ttl in ms, token, server and owner, parted by blanks: a client
--- packs and reads one string far faster than a list, and so the answer is fields parted by NUL.
+-- KEYS: '{name}', '{name}:open'. All other keys begin with the first, so that holders of another N are seen too; they
+-- share its hash tag, so a cluster keeps them all on one node. Nothing is ever stored under the first: while a cluster moves
+-- the keys to another node it answers "try again" to a script that names a key which is not there, and what it must never
+-- do is to run it where only some of them are.
+-- ARGV: slots, start, ttl in ms, token, server and owner, parted by blanks: a client packs and reads one string far faster
+-- than a list, and so the answer is fields parted by NUL.
 -- '{name}:open' maps a slot to the owner that has not released it (an entry without its key has expired), and 'fence' to
 -- the last fence.
+-- Whoever asks again with the same token, because the answer was lost, is given the same slot.
 local wanted, start, ttl, token, server, owner = string.match(ARGV[1], '^(%d+) (%d+) (%d+) (%x+) (%x*) (.*)$')
 wanted, start, ttl = tonumber(wanted), tonumber(start), tonumber(ttl)
-local slot_key, open_key = KEYS[1] .. ':slot:', KEYS[1] .. ':open'
+local slot_key, open_key = KEYS[1] .. ':slot:', KEYS[2]
 
 local open, fence, width = {}, 0, wanted
 local listed = redis.call('HGETALL', open_key)
@@ -18,11 +22,13 @@ for i = 1, #listed, 2 do
     end
 end
 
-local taken, holders, soonest = {}, 0, -1
+local taken, holders, soonest, mine = {}, 0, -1, nil
 local narrowest, narrowest_by, widest, widest_by = wanted, '', wanted, ''
 for slot = 0, width - 1 do
-    local found = open[slot] and redis.call('HMGET', slot_key .. slot, 'slots', 'owner')
-    if found and found[1] then
+    local found = open[slot] and redis.call('HMGET', slot_key .. slot, 'slots', 'owner', 'token', 'fence', 'acquired')
+    if found and found[3] == token then
+        mine = {slot, found[4], string.match(found[5], '^(%d+)%.(%d+)$')}
+    elseif found and found[1] then
         local theirs, left = tonumber(found[1]), redis.call('PTTL', slot_key .. slot)
         taken[slot], holders = true, holders + 1
         if soonest < 0 or left < soonest then soonest = left end
@@ -33,6 +39,7 @@ end
 
 local bound = math.min(wanted, narrowest)
 local peers = table.concat({holders, narrowest, narrowest_by, widest, widest_by, soonest}, '\0')
+if mine then return table.concat({peers, mine[1], mine[2], mine[3], mine[4], ''}, '\0') end
 if holders >= bound then return peers end
 local slot
 for step = 0, wanted - 1 do

@@ -1,5 +1,5 @@
--- KEYS: '{name}'. ARGV: token, at least this many ms held.
-local open_key = KEYS[1] .. ':open'
+-- KEYS: '{name}', '{name}:open', as for acquire. ARGV: token, at least this many ms held.
+local open_key = KEYS[2]
 
 local function milliseconds_left(key)
     local at_least = tonumber(ARGV[2])
@@ -20,6 +20,12 @@ for _, slot in ipairs(redis.call('HKEYS', open_key)) do
         else
             redis.call('HDEL', open_key, slot)
             redis.call('DEL', key)
+        end
+        -- A name that nobody holds is forgotten soon, or every name ever used would take memory for a month. The clock
+        -- alone keeps fences growing from then on: it would have to be set back by more than this.
+        local hour, listed = 3600, redis.call('HLEN', open_key)
+        if listed <= (left > 0 and 2 or 1) then
+            redis.call('EXPIRE', open_key, hour + math.max(math.ceil(left / 1000), 0))
         end
         return 1
     end
