@@ -1,12 +1,16 @@
-"""Junction 6: what becomes of each manifest that is due. Pure: it reads what was loaded and writes nothing.
+"""Junction 6: what becomes of each manifest that is due. It reads what was loaded and writes nothing.
 
 Two passes with the same guards: those that a schedule makes due, then those that a success of their parent makes due.
 How much the fleet can run is not looked at: that is the dispatcher's question.
+
+Meanwhile the transaction stands still, and PostgreSQL ends one that does so for seconds: thousands of schedules that
+are hard to work out would be decided in vain, over and over. So each pass ends in time, and the next cycle goes on.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,6 +24,7 @@ from interlock.model.schedule_json import decode_exclusions, decode_schedule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
+    from datetime import timedelta
 
     from interlock.model.due import DueManifest, Verdict
     from interlock.model.exclusion import Exclusion
@@ -31,23 +36,36 @@ MISFIRE = "misfire"
 
 
 def determine_jobs_to_queue(
-    due: Sequence[DueManifest], *, dead_lettered: AbstractSet[int], random: Callable[[], float]
+    due: Sequence[DueManifest],
+    *,
+    dead_lettered: AbstractSet[int],
+    random: Callable[[], float],
+    longest_pass: timedelta,
 ) -> list[Verdict]:
-    """`dead_lettered` are the manifests that got their dead letter in this very cycle, after they were loaded."""
+    """The verdicts on those that there was time for, which is one at least in each pass.
+
+    `dead_lettered` are the manifests that got their dead letter in this very cycle, after they were loaded.
+    """
     time_based = [manifest for manifest in due if manifest.schedule_kind in TIME_BASED]
     others = [manifest for manifest in due if manifest.schedule_kind not in TIME_BASED]
     return [
-        *_verdicts(time_based, dead_lettered, lambda manifest: _by_schedule(manifest, random)),
-        *_verdicts(others, dead_lettered, _by_parent),
+        *_verdicts(time_based, dead_lettered, longest_pass, lambda manifest: _by_schedule(manifest, random)),
+        *_verdicts(others, dead_lettered, longest_pass, _by_parent),
     ]
 
 
 def _verdicts(
-    due: Iterable[DueManifest], dead_lettered: AbstractSet[int], decide_one: Callable[[DueManifest], Verdict]
+    due: Iterable[DueManifest],
+    dead_lettered: AbstractSet[int],
+    longest: timedelta,
+    decide_one: Callable[[DueManifest], Verdict],
 ) -> Iterator[Verdict]:
+    until = time.monotonic() + longest.total_seconds()
     for manifest in due:
         reason = _guard(manifest, dead_lettered)
         yield Blocked(manifest, reason) if reason else _or_refused(manifest, decide_one)
+        if time.monotonic() >= until:
+            return
 
 
 def _guard(manifest: DueManifest, dead_lettered: AbstractSet[int]) -> str | None:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from interlock.store.reaping import Exhausted, Overrun
 
 SHORTEST_SLEEP = timedelta(milliseconds=20)
+PASSES_PER_IDLE_TIMEOUT = 3
+"""There are two; what else a tick does between two statements takes no time to speak of."""
 _IDS_PER_NOTICE = 300
 
 
@@ -138,7 +140,12 @@ class ManifestManager:
             conn, self._reaping, loaded.due, max_attempts=self._policies.max_attempts, now=now
         )
         dead_lettered = {dead.manifest_id for dead in exhausted}
-        verdicts = determine_jobs_to_queue(loaded.due, dead_lettered=dead_lettered, random=self._random)
+        verdicts = determine_jobs_to_queue(
+            loaded.due,
+            dead_lettered=dead_lettered,
+            random=self._random,
+            longest_pass=self._database.settings.tick_idle_timeout / PASSES_PER_IDLE_TIMEOUT,
+        )
         await failpoints.reach("manifests.before_create")
         written = await create_work_queue_entries(
             conn,
@@ -149,7 +156,7 @@ class ManifestManager:
             max_crashes=self._max_crashes,
             now=now,
         )
-        more = loaded.more or bool(written.deferred)
+        more = loaded.more or bool(written.deferred) or len(verdicts) < len(loaded.due)
         return Findings(len(loaded.due), asked, timed_out, pending, in_progress, exhausted, written, more)
 
     async def _notify(self, conn: Connection, findings: Findings) -> None:

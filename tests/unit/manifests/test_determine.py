@@ -51,10 +51,20 @@ DUE = DueManifest(
 DEPENDENT = replace(DUE, schedule_kind="dependent", schedule="{}", parent_success_id=7, has_successful_execution=True)
 
 
+def determine(due, *, dead_lettered: frozenset[int] = frozenset(), longest_pass: timedelta = HOUR):
+    return determine_jobs_to_queue(due, dead_lettered=dead_lettered, random=lambda: 0.5, longest_pass=longest_pass)
+
+
 def verdict_on(manifest: DueManifest, dead_lettered: frozenset[int] = frozenset()):
-    [verdict] = determine_jobs_to_queue([manifest], dead_lettered=dead_lettered, random=lambda: 0.5)
+    [verdict] = determine([manifest], dead_lettered=dead_lettered)
     assert verdict.manifest is manifest
     return verdict
+
+
+def test_a_pass_that_takes_too_long_leaves_the_rest_to_the_next_cycle():
+    due = [replace(kind, id=number) for number, kind in enumerate([DUE, DUE, DEPENDENT, DEPENDENT])]
+    verdicts = determine(due, longest_pass=timedelta(0))
+    assert [verdict.manifest.id for verdict in verdicts] == [0, 2]
 
 
 @pytest.mark.parametrize("due", [DUE, DEPENDENT])
@@ -79,7 +89,7 @@ def test_what_was_dead_lettered_in_this_cycle_is_blocked_though_it_was_loaded_be
 
 
 def test_time_based_manifests_come_before_dependents():
-    verdicts = determine_jobs_to_queue([DEPENDENT, DUE], dead_lettered=frozenset(), random=lambda: 0.5)
+    verdicts = determine([DEPENDENT, DUE])
     assert [verdict.manifest for verdict in verdicts] == [DUE, DEPENDENT]
 
 
@@ -92,7 +102,7 @@ def test_a_fire_is_named_by_its_nominal_time_without_the_drawn_delay():
 
 def test_what_is_stored_wrongly_is_refused_and_nothing_else():
     broken = replace(DUE, schedule='{"kind": "every", "interval_us": 0}')
-    verdicts = determine_jobs_to_queue([broken, DUE], dead_lettered=frozenset(), random=lambda: 0.5)
+    verdicts = determine([broken, DUE])
     assert [type(verdict) for verdict in verdicts] == [Refused, PlannedFire]
 
 

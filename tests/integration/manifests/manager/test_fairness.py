@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from interlock.manifests import load_manifests
+from interlock.manifests import load_manifests, manager
 from interlock.runtime.loop import IMMEDIATELY
 from tests.integration.manifests.manager.world import HOUR
 
@@ -93,6 +93,23 @@ async def test_whatever_the_limit_a_cycle_reads_no_more_than_its_transaction_can
     cycles = [await world.tick(max_work_queue_entries_per_cycle=limit) for _ in range(3)]
     assert [cycle.queued for cycle in cycles] == [100, 100, 50]
     assert [cycle.sleep > IMMEDIATELY for cycle in cycles] == [False, False, True]
+
+
+async def test_schedules_that_are_hard_to_work_out_are_queued_over_several_cycles_and_no_group_waits(
+    world, monkeypatch
+):
+    monkeypatch.setattr(manager, "PASSES_PER_IDLE_TIMEOUT", 10**9)
+    other = await world.group("other")
+    await fill(world, 1, 3)
+    await fill(world, other, 2)
+    cycles = []
+    for _ in range(5):
+        cycles.append(await world.tick(max_work_queue_entries_per_cycle=None))
+        world.clock.advance(timedelta(milliseconds=1))
+    assert [cycle.queued for cycle in cycles] == [1] * 5
+    assert [cycle.sleep > IMMEDIATELY for cycle in cycles] == [False] * 4 + [True]
+    in_order = [entry["group_id"] for entry in await world.entries()]
+    assert sorted(in_order[:2]) == sorted(in_order[2:4]) == [1, other]
 
 
 @pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
