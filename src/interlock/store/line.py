@@ -53,6 +53,10 @@ class Line:
 
     async def _open(self) -> asyncpg.Connection[Record]:
         conn = await self._database.connect(self._purpose)
-        if self._by_key:
-            await self._database.plan_by_key(conn)
+        try:
+            if self._by_key:
+                await self._database.plan_by_key(conn)
+        except BaseException:
+            conn.terminate()
+            raise
         return conn
