@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bench.frame import Report
 
-NOT_BENCHMARKS = {"__main__", "frame", "peer"}
+NOT_BENCHMARKS = {"__main__", "frame", "peer", "wake"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
