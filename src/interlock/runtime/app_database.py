@@ -30,7 +30,7 @@ class AppDatabase:
         self._embedded: EmbeddedServer | None = None
         self._database: Database | None = None
         self._pid = os.getpid()
-        self._opening = threading.Lock()
+        self._opening: dict[int, threading.Lock] = {}
 
     @property
     def is_embedded(self) -> bool:
@@ -64,7 +64,8 @@ class AppDatabase:
         return self._embedded is not None and self._pid != os.getpid()
 
     def _open(self) -> None:
-        with self._opening:
+        # One lock per process: a child may be forked while a thread of its parent is opening.
+        with self._opening.setdefault(os.getpid(), threading.Lock()):
             if self._database is None or self._inherits_embedded():
                 self._pid = os.getpid()
                 settings = self._settings()
