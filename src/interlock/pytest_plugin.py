@@ -70,10 +70,10 @@ def _server(dsn: str) -> Iterator[str]:
     if dsn:
         yield dsn
         return
-    from interlock.embedded import EmbeddedServer, interlock_home  # noqa: PLC0415  see interlock_databases
+    from interlock.embedded import EmbeddedServer, interlock_home, make_folders  # noqa: PLC0415  see interlock_databases
 
     home = interlock_home()
-    home.mkdir(parents=True, exist_ok=True)
+    make_folders(home)
     folder = Path(tempfile.mkdtemp(prefix="pytest-", dir=home))
     folder.chmod(0o755)  # PostgreSQL may run under another account, which has to get in
     try:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
 import asyncpg
 
+from tests.harness import run_folder
 from tests.harness.databases import with_database
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 APP = """
 from interlock import Interlock
@@ -40,7 +39,7 @@ def test_the_app_is_as_before():
 """
 
 
-def run(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *settings: str, umask: int = -1) -> subprocess.CompletedProcess[str]:
     (folder / "shop.py").write_text(APP)
     (folder / "test_shop.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("\n".join(["[pytest]", *settings]))
@@ -54,7 +53,7 @@ def run(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
         "no:cacheprovider",
         "test_shop.py",
     ]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False, umask=umask)
 
 
 async def test_databases_come_and_go_on_the_named_server(tmp_path, database):
@@ -64,6 +63,15 @@ async def test_databases_come_and_go_on_the_named_server(tmp_path, database):
     left = await conn.fetch("SELECT datname FROM pg_database WHERE datname LIKE 'interlock_test_%'")
     await conn.close()
     assert left == []
+
+
+def test_a_private_server_is_within_reach_of_its_account_whatever_the_umask(tmp_path, monkeypatch):
+    home = Path(tempfile.mkdtemp(prefix="plugin-", dir=run_folder.path())).resolve()
+    home.chmod(0o755)
+    monkeypatch.setenv("INTERLOCK_HOME", str(home / "made" / "here"))
+    monkeypatch.delenv("INTERLOCK_TEST_DSN", raising=False)
+    done = run(tmp_path, "interlock_app = shop:app", umask=0o077)
+    assert "1 failed, 3 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_app_that_does_not_exist_is_named(tmp_path, database):

@@ -2,6 +2,7 @@
 
 from interlock.embedded.accounts import Account, account
 from interlock.embedded.binaries import Binaries, find_binaries
+from interlock.embedded.folder import make_folders
 from interlock.embedded.home import default_folder, interlock_home
 from interlock.embedded.server import EmbeddedServer
 
@@ -13,4 +14,5 @@ __all__ = [
     "default_folder",
     "find_binaries",
     "interlock_home",
+    "make_folders",
 ]

@@ -51,7 +51,8 @@ def _home_of_account() -> str:
 
 
 def _can_make(folder: Path) -> bool:
-    place = next(place for place in (folder, *folder.parents) if place.exists())
+    # Not `exists`, which raises where an account kept the HOME of another and may not look into it.
+    place = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
     return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
 
 

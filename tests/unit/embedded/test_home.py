@@ -70,6 +70,26 @@ def test_an_account_without_any_home_uses_temporary_files(monkeypatch, tmp_path,
     assert interlock_home() == tmp_path / "interlock-4000001"
 
 
+def test_a_home_that_may_not_be_looked_into_is_no_home(monkeypatch, tmp_path, ordinary):
+    """As after a change of the account that kept the HOME of root."""
+    private, stat, access = tmp_path / "root", Path.stat, os.access
+    private.mkdir()
+
+    def stat_outside(place: Path, **options):
+        if private in place.parents:
+            raise PermissionError(13, "Permission denied", str(place))
+        return stat(place, **options)
+
+    def access_outside(place: Path, mode: int) -> bool:
+        return mode == os.F_OK if place == private else private not in place.parents and access(place, mode)
+
+    monkeypatch.setattr(Path, "stat", stat_outside)
+    monkeypatch.setattr(os, "access", access_outside)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setenv("HOME", str(private))
+    assert interlock_home() == tmp_path / "interlock-4000001"
+
+
 def test_a_link_among_temporary_files_is_not_trusted(monkeypatch, tmp_path, ordinary):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     (tmp_path / "interlock-4000001").symlink_to(tmp_path)
