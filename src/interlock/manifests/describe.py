@@ -54,7 +54,9 @@ class Describer:
             raise InvalidOption(option="bound", found=bound, expected="a train with its input: train.bind(…)")
         known = self._trains.get(bound.train)
         if known is not bound.declaration:
-            raise UnknownTrain(name=bound.train, known=sorted(train.name for train in self._trains))
+            raise UnknownTrain(
+                name=f"{bound.train} (of another app)", known=sorted(train.name for train in self._trains)
+            )
         if len(bound.input) > self._max_input_bytes:
             what = f"the input of manifest {external_id!r}"
             raise PayloadTooLarge(what=what, size=len(bound.input), limit=self._max_input_bytes)

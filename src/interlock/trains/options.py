@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
@@ -142,8 +141,8 @@ def checked_seconds(option: str, found: object) -> float | None:
 
 
 def checked_factor(found: object) -> None:
-    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 1 <= found < math.inf:
-        raise InvalidOption(option="retry.factor", found=found, expected="a number from 1 on")
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not 1 <= found <= LARGEST_COUNT:
+        raise InvalidOption(option="retry.factor", found=found, expected=f"a number from 1 to {LARGEST_COUNT:,}")
 
 
 def checked_timeout(found: object) -> timedelta | None:

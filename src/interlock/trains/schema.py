@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from interlock.trains.codec import ModelCodec
+from interlock.trains.storable import encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +51,8 @@ def _default(parameter: Parameter, codec: PlainCodec | ModelCodec) -> dict[str, 
     if parameter.required:
         return {}
     try:
-        return {"default": codec.dump(parameter.default)}
+        default = codec.dump(parameter.default)
+        encode(default)
     except Exception:  # noqa: BLE001  a default that JSON cannot show is still a default
         return {}
+    return {"default": default}

@@ -42,6 +42,7 @@ class Signature:
         self._returns_nothing = exit_.output is None or exit_.output is type(None)
         self._decode = self._decoder()
         self.json_schema: dict[str, Any] = input_schema(train, self.parameters, self._codecs)
+        self._refuse_unstorable_schema()
 
     def arguments(self, /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by name, as Python itself would assign them."""
@@ -98,6 +99,15 @@ class Signature:
         except Exception as error:  # msgspec and pydantic refuse with many types
             problem = f"{what} of type {_name(annotation)} cannot be written as JSON ({_reason(error)})"
             hint = "use plain types, dataclasses or pydantic models, or pass a reference to what is stored elsewhere"
+            raise InvalidTrain(train=self.train, problem=problem, hint=hint) from error
+
+    def _refuse_unstorable_schema(self) -> None:
+        """It is stored when a server starts, which the text of one literal or description must not prevent."""
+        try:
+            encode(msgspec.json.decode(msgspec.json.encode(self.json_schema)))  # an endless bound is stored as null
+        except (ValueError, TypeError) as error:
+            problem = f"the JSON Schema of its input cannot be stored ({error})"
+            hint = "look at the literals, enums and descriptions in its annotations"
             raise InvalidTrain(train=self.train, problem=problem, hint=hint) from error
 
     def _decoder(self) -> Callable[[bytes | str], msgspec.Struct]:

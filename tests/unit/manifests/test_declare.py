@@ -187,6 +187,10 @@ WRONG = {
         lambda a, t: a.schedule("x", t.bind(), HOURLY, misfire_threshold=-MINUTE),
     ),
     "a shrinking backoff": (InvalidOption, lambda a, t: a.schedule("x", t.bind(), HOURLY, retry_backoff=0.5)),
+    "a backoff that no column holds": (
+        InvalidOption,
+        lambda a, t: a.schedule("x", t.bind(), HOURLY, retry_backoff=10**400),
+    ),
     "no delay": (InvalidOption, lambda a, t: a.schedule("x", t.bind(), HOURLY, retry_delay=timedelta(0))),
     "a longest delay below the first": (
         InvalidOption,
@@ -256,7 +260,7 @@ def test_a_train_of_another_app_is_unknown(app, greet):
     async def greet(name: str = "Ada") -> str:
         return name
 
-    with pytest.raises(UnknownTrain, match="greet"):
+    with pytest.raises(UnknownTrain, match=r"greet \(of another app\)'; known: greet"):
         app.schedule("x", greet.bind(), HOURLY)
     with pytest.raises(UnknownTrain, match="greet"):
         App().schedule("x", greet.bind(), HOURLY)

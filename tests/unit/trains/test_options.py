@@ -135,6 +135,7 @@ def test_a_function_that_a_child_cannot_import_cannot_run_in_a_process():
         (timedelta(seconds=1), 0.5, timedelta(hours=1)),
         (timedelta(seconds=1), math.nan, timedelta(hours=1)),
         (timedelta(seconds=1), math.inf, timedelta(hours=1)),
+        (timedelta(seconds=1), 1e39, timedelta(hours=1)),
         (timedelta(seconds=1), True, timedelta(hours=1)),
         (timedelta(hours=2), 2.0, timedelta(hours=1)),
     ],

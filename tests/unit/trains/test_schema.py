@@ -1,8 +1,13 @@
 import json
+import math
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
 
+import msgspec
+import pytest
+
+from interlock.errors import InvalidTrain
 from interlock.trains.registry import Registry
 
 
@@ -48,6 +53,30 @@ def test_a_train_has_one_json_schema_of_its_input():
         },
     }
     assert json.loads(json.dumps(schema)) == schema
+
+
+def texts(separator: str = "\0", lost: str = "\ud800", longest: float = math.inf) -> None: ...
+
+
+def test_a_default_that_cannot_be_stored_is_left_out():
+    train = Registry().train(texts)
+    properties = train.signature.json_schema["properties"]
+    assert [properties[name].get("default", "none") for name in ("separator", "lost", "longest")] == ["none"] * 3
+    assert train.bind().value == {}
+
+
+def spoilt(kind: Literal["a", "b\0"]) -> None: ...
+
+
+def described(text: Annotated[str, msgspec.Meta(description="\ud800")]) -> None: ...
+
+
+@pytest.mark.parametrize("function", [spoilt, described])
+def test_a_schema_that_cannot_be_stored_is_refused_at_the_declaration(function):
+    registry = Registry()
+    with pytest.raises(InvalidTrain, match="JSON Schema of its input cannot be stored"):
+        registry.train(function)
+    assert len(registry) == 0
 
 
 def test_a_train_without_parameters_takes_an_empty_object():
