@@ -306,6 +306,7 @@ class Drain:
 
 
 def _may_be_more(claimed: Sequence[Claimed], request: ClaimRequest) -> bool:
-    """Whether this was a whole batch, or all that a topic gets of one."""
+    """Whether this was a whole batch, or all that a topic gets of one, or ended what stood in front of others."""
+    ended = any(each.state is not OutboxState.PENDING for each in claimed)
     topics = Counter(each.topic for each in claimed) if request.buckets is None else Counter()
-    return len(claimed) >= request.limit or max(topics.values(), default=0) >= LEAST_SHARE
+    return ended or len(claimed) >= request.limit or max(topics.values(), default=0) >= LEAST_SHARE

@@ -142,8 +142,12 @@ class MemoryMessages:
     ) -> list[tuple[Row, Road, bool]]:
         if self._is_shut(topic, now):
             return []
-        probe = self._takes_probe(topic, request, now)
-        return [(row, road, True) for row, road, _ in found[:1]] if probe else found
+        if topic not in self.breakers:
+            return found
+        probes = [(row, road, True) for row, road, _ in found if row.is_to_deliver(road, now)][:1]
+        if probes:
+            self._takes_probe(topic, request, now)
+        return probes + [each for each in found if not each[0].is_to_deliver(each[1], now)]
 
     def _claim_lanes(self, request: ClaimRequest, now: datetime) -> Claims:
         claimed: list[Claimed] = []
@@ -161,7 +165,7 @@ class MemoryMessages:
             elif row.is_on_last_chance(road) is not request.isolated:
                 ended.add(chain)
             elif len(claimed) < request.limit:
-                probe = self._takes_probe(row.message.topic, request, now)
+                probe = row.is_to_deliver(road, now) and self._takes_probe(row.message.topic, request, now)
                 claimed.append(row.claim(road, request, now, probe=probe))
                 if probe or claimed[-1].state is not PENDING:
                     ended.add(chain)

@@ -64,6 +64,10 @@ class Row:
         road = next((each for each in request.roads if re.search(each.pattern, topic)), None)
         return road if road is not None and road.has_room else None
 
+    def is_to_deliver(self, road: Road, now: datetime) -> bool:
+        """Whether a claim would not end it."""
+        return self._verdict(road, now)[0] is PENDING
+
     def claim(self, road: Road, request: ClaimRequest, now: datetime, *, probe: bool) -> Claimed:
         crashed = self.token is not None
         self.state, self.failure = self._verdict(road, now)

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from interlock.model.lifecycle import OutboxState
 from interlock.model.message import Answer, Settlement, Settling
 from tests.integration.outbox.places import LEASE, lanes, request
 
@@ -283,6 +284,20 @@ async def test_a_probe_is_left_to_those_who_have_a_message_for_it(place):
         assert await ids(place, asked) == []
     assert await place.store.next_due(["^a$"]) is None
     assert sorted([await ids(place, half) for half in halves]) == [[], [published.id]]
+
+
+@pytest.mark.parametrize("asked", [request(), lanes()], ids=["claim", "lanes"])
+async def test_a_message_that_the_claim_ends_is_no_probe(place, asked):
+    """Else each of them keeps the topic closed for another lease, long after its receiver is back."""
+    old = [await place.publish("a", key=f"k{number}", expires=MINUTE) for number in range(3)]
+    await place.age(HOUR)
+    await place.publish("a", key="late")
+    await place.store.open_breaker("a", HOUR, HOUR)
+    await place.probe_now()
+    claimed = [each for each, _ in await claim(place, asked)]
+    assert [each.probe for each in claimed if each.state is OutboxState.PENDING] == [True]
+    assert {(await place.row(each.id))["state"] for [each] in old} == {"expired"}
+    assert await ids(place, asked) == []
 
 
 async def test_a_key_without_room_is_passed_over_for_an_instant_and_no_longer(place):

@@ -1,11 +1,11 @@
--- A closed road is tried by one claim at a time, and only by one that has a message for it: whoever gets here first has it
--- for a lease.
+-- A closed road is tried by one claim at a time, and only by one that has a message to deliver: whoever gets here first
+-- has it for a lease.
 update /*schema*/outbox_topic b
 set breaker = 'half_open', probe_at = coalesce(:now::timestamptz, clock_timestamp()) + :lease::interval
 from (
     select b.topic
     from /*schema*/outbox_topic b
-    where b.topic = any(array(select topic from chosen where probe))
+    where b.topic = any(array(select topic from chosen where probe and verdict = 'pending'))
       and b.breaker <> 'closed'
       and not b.parked
       and b.probe_at <= coalesce(:now::timestamptz, statement_timestamp())

@@ -19,7 +19,7 @@ with recursive topics as (
     where p.has_room
       and (:topics::text[] is null or t.topic ~ any(:topics::text[]))
 ), roads as materialized (
-    select s.*, case when s.probe then 1 else :limit::integer end as room
+    select s.*
     from (
         /*include:outbox/_roads*/
     ) s
@@ -51,15 +51,21 @@ with recursive topics as (
           and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
           and (o.crashes + (o.claim_token is not null)::integer + 1 = r.crash_limit) = :isolated::boolean
         order by o.available_at, o.id
-        limit least(r.room, share.most)
+        limit share.most
         for update skip locked
     ) m
 ), chosen as materialized (
-    select * from found order by turn, id limit :limit::integer
+    select *
+    from found
+    where not probe
+       or verdict <> 'pending'
+       or id = any(array(select distinct on (topic) id from found where probe and verdict = 'pending' order by topic, turn))
+    order by turn, id
+    limit :limit::integer
 ), probing as (
     /*include:outbox/_probing*/
 ), picked as materialized (
-    select * from chosen where not probe or topic in (select topic from probing)
+    select * from chosen where not probe or verdict <> 'pending' or topic in (select topic from probing)
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (

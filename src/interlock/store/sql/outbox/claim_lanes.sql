@@ -65,7 +65,7 @@ with recursive topics as (
           and o.available_at <= coalesce(:now::timestamptz, statement_timestamp())
           and (:partitions::text[] is null or o.partition = any(:partitions::text[]))
         order by o.available_at, o.id
-        limit case when not (r.is_clear and r.has_room) then 0 when r.probe then 1 else :limit::integer end
+        limit case when r.is_clear and r.has_room then :limit::integer else 0 end
         for update skip locked
     ) c
 ), judged as materialized (
@@ -98,8 +98,12 @@ with recursive topics as (
     where open and reached and last_chance = :isolated::boolean
       and (
           not probe
+          or verdict <> 'pending'
           or id = any(array(
-              select min(id) from ranked where probe and open and reached and last_chance = :isolated::boolean group by topic
+              select min(id)
+              from ranked
+              where probe and verdict = 'pending' and open and reached and last_chance = :isolated::boolean
+              group by topic
           ))
       )
     -- A few of each key at a time: so there are chains enough to deliver side by side, and more to claim meanwhile.
@@ -121,7 +125,7 @@ with recursive topics as (
 ), probing as (
     /*include:outbox/_probing*/
 ), picked as materialized (
-    select * from chosen where not probe or topic in (select topic from probing)
+    select * from chosen where not probe or verdict <> 'pending' or topic in (select topic from probing)
 ), moment as materialized (
     select clock_timestamp() as at
 ), claimed as (
