@@ -518,7 +518,7 @@ async def test_a_drain_goes_on_after_an_emitter_that_exits(batch):
 async def test_behind_a_message_that_the_claim_ended_the_next_is_looked_for_at_once():
     """Where order counts it stood in front of the rest of its key, which waited for the next poll."""
     world = World()
-    world.emitter()(lambda message: None)
+    world.emitter()(lambda _message: None)
     world.publish(expires=timedelta(microseconds=1))
     drain = world.drain()
     assert await drain.tick() == timedelta(0)
