@@ -125,7 +125,7 @@ class LockKeeper:
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_TRY):
-                    await self._part(all_now=True)
+                    await self._part(self._partings.try_all(self._released))
             await self._hang_up()
 
     async def _tick(self) -> timedelta:
@@ -135,7 +135,7 @@ class LockKeeper:
         for together in await self._by_server(due):
             await self._renew(together)
         self._look_after(kept)
-        await self._part()
+        await self._part(self._partings.work_off(self._released, before=self._next_renewal))
         self._planned = planned = self._next_moment()
         return timedelta(seconds=max(planned - clock(), 0))
 
@@ -194,9 +194,9 @@ class LockKeeper:
         if told := lease.tell_loss():
             self._emit(told)
 
-    async def _part(self, *, all_now: bool = False) -> None:
+    async def _part(self, partings: Awaitable[None]) -> None:
         try:
-            await self._partings.work_off(self._released, all_now=all_now, before=self._next_renewal)
+            await partings
         except Exception:  # noqa: BLE001  it is tried again; at worst the slot becomes free when its lease runs out
             await self._hang_up()
 
@@ -209,6 +209,9 @@ class LockKeeper:
         return min([clock() + _IDLE, self._partings.next_moment(), *moments])
 
     def _next_renewal(self) -> float:
+        """Now, once the keeper is closed: whoever waits for its end waits for no more than a last try of each."""
+        if self._loop is None:
+            return 0
         return min((each.due for each in list(self._kept.values())), default=float("inf"))
 
     def _patience(self) -> float:

@@ -45,17 +45,28 @@ class Partings:
     def next_moment(self) -> float:
         return min((each.due for each in tuple(self._waiting)), default=float("inf"))
 
-    async def work_off(
-        self, release: Callable[[Parting], Awaitable[bool]], *, before: Callable[[], float], all_now: bool = False
-    ) -> None:
-        """Try those that are due, until `before`, or all; the first failure ends it, because the others would fail."""
-        for each in tuple(self._waiting):
-            if (now := clock()) >= before() and not all_now:
-                return
+    async def work_off(self, release: Callable[[Parting], Awaitable[bool]], *, before: Callable[[], float]) -> None:
+        """Try those that are due, until `before`; the first failure ends it, because the others would fail.
+
+        One that was never tried comes first: there may be hundreds that are tried again in vain.
+        """
+        while (now := clock()) < before() and (due := self._first(now)) is not None:
+            await self._try(due, release)
+
+    async def try_all(self, release: Callable[[Parting], Awaitable[bool]]) -> None:
+        """Once, whether they are due or not."""
+        now = clock()
+        for each in sorted(self._waiting, key=lambda parting: parting.due):
+            if each.until > now:
+                await self._try(each, release)
+
+    def _first(self, now: float) -> Parting | None:
+        waiting = tuple(self._waiting)
+        for each in waiting:
             if each.until <= now:
                 self._waiting.remove(each)
-            elif all_now or each.due <= now:
-                await self._try(each, release)
+        due = (each for each in waiting if each.due <= now < each.until)
+        return min(due, key=lambda parting: parting.due, default=None)
 
     async def _try(self, parting: Parting, release: Callable[[Parting], Awaitable[bool]]) -> None:
         try:

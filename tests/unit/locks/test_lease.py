@@ -14,8 +14,10 @@ from uuid import uuid4
 import pytest
 
 from interlock.errors import InvalidOption, LeaseLost, LockServiceUnavailable, LockTaken, SyncCallInEventLoop
+from interlock.locks.deadline import clock
 from interlock.locks.health import HealthState
 from interlock.locks.memory import MemoryLocks
+from interlock.locks.partings import Parting, Partings
 from interlock.model.lease import Refusal
 from interlock.observe.events.lock import (
     SlotAcquired,
@@ -625,6 +627,38 @@ async def test_what_could_not_be_given_back_is_given_back_when_the_locks_are_clo
     service.down = False
     await locks.aclose()
     assert await service.holders() == []
+
+
+async def test_what_was_never_tried_is_given_back_before_what_is_tried_again():
+    partings, tried = Partings(), []
+
+    def parting(name: str, due: float) -> Parting:
+        return Parting(name, uuid4(), timedelta(0), clock() + 3600, held=True, due=due)
+
+    async def release(each: Parting) -> bool:
+        tried.append(each.name)
+        if each.name == "again":
+            partings.add(parting("new", 0))
+        return True
+
+    partings.add(parting("again", clock() - 2))
+    partings.add(parting("and again", clock() - 1))
+    await partings.work_off(release, before=lambda: float("inf"))
+    assert tried == ["again", "new", "and again"]
+
+
+async def test_whoever_closes_does_not_wait_until_all_is_given_back(open_locks):
+    class Slow(MemoryLocks):
+        async def release(self, name, token, at_least):
+            await asyncio.sleep(0.2)
+            return await super().release(name, token, at_least)
+
+    locks = open_locks(Slow())
+    for _ in range(300):
+        locks._keeper.release_later("x", uuid4(), timedelta(0), timedelta(hours=1), held=False)
+    thread = locks._keeper._thread
+    await locks.aclose()
+    await eventually(lambda: not thread.is_alive(), 20, "the end of the keeper")
 
 
 def test_a_child_is_not_stopped_by_what_its_parent_was_in_the_middle_of(service):
