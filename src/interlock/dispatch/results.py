@@ -54,9 +54,11 @@ class Endings:
         if task is None:
             return
         self._loop.stop()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(task, CLOSING)
-        await self._hub.close()
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(task, CLOSING)
+        finally:
+            await self._hub.close()
 
     def _noticed(self, detail: str) -> None:
         ids = [int(one) for one in detail.split(",")] if detail else list(self._waits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """For one user at a time; opened on first use, and anew after it broke.
+    """For one user at a time; opened on first use, and anew after it broke or its user was cancelled.
 
     With `by_key` its statements are planned as lookups by key, whatever the tables looked like when they were planned.
     Behind a transaction pooler (no statement cache) it is left out: the setting would stay with a connection of others.
@@ -35,6 +36,10 @@ class Line:
             conn = self._conn = await self._open()
         try:
             yield conn
+        except asyncio.CancelledError:
+            # Cut in a BEGIN or COMMIT, it would keep the next transaction inside one that nobody commits.
+            await self.close()
+            raise
         except Exception as error:
             if is_passing(error):
                 await self.close()

@@ -10,8 +10,12 @@ import pytest
 
 from interlock import failpoints
 from interlock.dispatch import gateway
+from interlock.dispatch.results import Endings
 from interlock.errors import ResultTimeout, UnknownWork, WorkCancelled, WorkDeadLettered, WorkFailed
+from interlock.store.database import Database
+from interlock.store.settings import StoreSettings
 from interlock.trains.handle import Handle
+from tests.harness.waiting import eventually
 from tests.integration.dispatch.shop import Shop
 
 
@@ -167,6 +171,20 @@ async def test_many_waits_share_one_connection(shop, server, conn):
         " AND application_name = 'interlock listener'"
     )
     assert listeners == 2  # the server's and the client's
+
+
+async def test_a_close_that_is_cut_short_leaves_no_connection(migrated, monkeypatch):
+    waits, closing = Endings(Database(migrated, StoreSettings()), emit=lambda _: None), asyncio.Event()
+    monkeypatch.setattr(waits._loop, "stop", closing.set)
+    with waits.watching(1):
+        await eventually(lambda: waits._hub.listening)
+    listener = waits._hub._conn
+    close = asyncio.create_task(waits.close())
+    await closing.wait()
+    close.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await close
+    assert listener.is_closed()
 
 
 async def end(conn, handle, state: str, output: str | None = None) -> None:

@@ -32,6 +32,11 @@ async def use(line: Line) -> None:
         pass
 
 
+async def use_in_transaction(line: Line, query: str) -> None:
+    async with line.transaction() as conn:
+        await conn.execute(query)
+
+
 async def test_a_line_that_is_cancelled_while_it_opens_leaves_no_connection(door, monkeypatch):
     connections, asked = never_answering(door, monkeypatch)
     line = Line(door, "test", by_key=True)
@@ -55,6 +60,20 @@ async def test_a_line_whose_settings_are_refused_leaves_no_connection(door, monk
     with pytest.raises(OSError, match="cut"):
         await use(Line(door, "test", by_key=True))
     assert [conn.is_closed() for conn in connections] == [True]
+
+
+async def test_what_follows_a_transaction_that_was_cancelled_as_it_began_is_committed(door):
+    line = Line(door, "test", by_key=True)
+    await use(line)
+    beginning = asyncio.create_task(use_in_transaction(line, "SELECT 1"))
+    await asyncio.sleep(0)  # it has asked for its BEGIN, and waits for the answer
+    beginning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await beginning
+    await use_in_transaction(line, "CREATE TABLE kept ()")
+    await line.close()
+    async with door.connection() as conn:
+        assert await conn.fetchval("SELECT to_regclass('kept') IS NOT NULL")
 
 
 async def test_a_line_is_opened_once_and_anew_after_it_broke(door):
