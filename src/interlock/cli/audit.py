@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from interlock.cli.client import ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
+from interlock.cli.output import json_text
 from interlock.cli.records import show_page
 
 if TYPE_CHECKING:
@@ -39,5 +39,5 @@ def list_acts(options: dict[str, Any], /, *, as_json: bool, **wanted: Any) -> No
 
 def _cells(line: AuditLine) -> tuple[Any, ...]:
     target = f"{line.target_kind} {line.target}"
-    before, after = (None if value is None else json.dumps(value) for value in (line.before, line.after))
+    before, after = (None if value is None else json_text(value) for value in (line.before, line.after))
     return line.id, line.at, line.actor, line.via, line.action, target, before, after, line.note

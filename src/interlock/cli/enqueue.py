@@ -10,7 +10,7 @@ from interlock.cli.acting import act, changing
 from interlock.cli.client import DURATION, Number, with_app
 from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import AppCommand, json_option, option
-from interlock.cli.output import show_json
+from interlock.cli.output import json_text, show_json
 from interlock.errors import InterlockError
 from interlock.operate.wait import output_of
 
@@ -80,7 +80,7 @@ def _tell_end(
         if as_json:
             show_json(answer | {"status": "timeout" if isinstance(error, TimeoutError) else "failed"})
         raise
-    _tell(answer | {"status": "completed", "output": output}, json.dumps(output), as_json=as_json)
+    _tell(answer | {"status": "completed", "output": output}, json_text(output), as_json=as_json)
 
 
 def _tell(answer: dict[str, Any], text: str, *, as_json: bool) -> None:

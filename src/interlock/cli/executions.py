@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ from interlock.cli.cancelling import cancel_each
 from interlock.cli.client import ID, LIMIT, with_app
 from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import NounGroup, json_option, option
-from interlock.cli.output import show_json, show_table
+from interlock.cli.output import json_text, show_json, show_table
 from interlock.cli.records import record, show_fields, show_page
 from interlock.cli.table import moment
 from interlock.model.lifecycle import ExecutionState
@@ -130,7 +129,7 @@ def _show(found: ExecutionDetail) -> None:
     said = record(found)
     for part in ("attempts", "waiting", "dead_letters", "reruns", "traceback"):
         said.pop(part)
-    said |= {name: json.dumps(said[name]) for name in ("input", "output") if said[name] is not None}
+    said |= {name: json_text(said[name]) for name in ("input", "output") if said[name] is not None}
     show_fields({"server" if name == "host" else name: value for name, value in said.items()})
     steps = [(step.what, step.at, step.after) for step in timeline(found)]
     show_table(("", "at", "after"), steps)

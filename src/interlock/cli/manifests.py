@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from interlock.cli.manifest_diff import diff_manifests
 from interlock.cli.manifest_graph import draw_manifests
 from interlock.cli.manifest_next import next_fires
 from interlock.cli.options import NounGroup, json_option, option
-from interlock.cli.output import show_json
+from interlock.cli.output import json_text, show_json
 from interlock.cli.records import record, schedule_text, show_fields, show_page
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def _state(line: ManifestLine) -> str | None:
 def _said(found: ManifestDetail) -> dict[str, Any]:
     said = record(found) | {"schedule": schedule_text(found.schedule)}
     said.pop("declared")
-    said |= {"input": json.dumps(found.input), "children": tuple(found.children)}
+    said |= {"input": json_text(found.input), "children": tuple(found.children)}
     said["queued"] = tuple(f"entry {line.id} ({line.kind})" for line in found.queued)
     said["executions"] = tuple(f"execution {line.id} ({line.state})" for line in found.executions)
     return {name: value for name, value in said.items() if value != ()}

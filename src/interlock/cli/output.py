@@ -20,9 +20,13 @@ _UNLIMITED = 100_000
 
 
 def show_json(value: Any) -> None:
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
     """One line of JSON; what the console cannot write is escaped as JSON itself does it."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    click.echo(json.dumps(value, default=_plain, ensure_ascii=not unicode))
+    return json.dumps(value, default=_plain, ensure_ascii=not unicode)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, spare: Sequence[str] = ()) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ def command(options: dict[str, Any], *, seconds: float | None, interval: float, 
     On a terminal: 1-4 or Tab choose what is listed, space holds the picture, q ends. Elsewhere one line per look, with
     --json one object per line.
     """
-    asyncio.run(_watch(options, choose_screen(terminal=sys.stdout.isatty(), as_json=as_json), interval, seconds))
+    asyncio.run(_watch(options, choose_screen(terminal=_can_draw(), as_json=as_json), interval, seconds))
 
 
 async def _watch(options: dict[str, Any], screen: Screen, interval: float, seconds: float | None) -> None:
@@ -67,6 +68,11 @@ async def _look(app: Interlock, screen: Screen) -> None:
         screen.fail(str(error))
     else:
         screen.show(found)  # outside: a reader that is gone (`| head`) is no database that is away
+
+
+def _can_draw() -> bool:
+    """A dumb terminal, as in an editor, would stay empty: it gets lines."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager

@@ -179,6 +179,7 @@ def ran(console: Console, shop: str) -> None:
     [entry] = [one for one in console.json("queue", "list") if one["id"] == waits["entry_id"]]
     assert (entry["train"], entry["ready"], entry["kind"]) == ("greet", False, "adhoc")
     assert console.json("queue", "show", entry["id"])["input"] == {"name": "Ada", "times": 2}
+    assert '{"name": "Ada", "times": 2}' in console("queue", "show", entry["id"]).stdout
     assert console.json("queue", "cancel", entry["id"], "--yes")["entry_ids"] == [entry["id"]]
     console.json("resume")
     done = console.json("enqueue", "greet", "--arg", "name=3", "--wait", "--timeout", "20s")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -70,6 +71,16 @@ def test_what_fits_in_no_way_keeps_its_columns_and_lets_the_terminal_break_the_l
 )
 def test_a_moment_is_as_short_as_its_day_allows(at, short):
     assert said(at, NOW) == short
+
+
+@pytest.mark.parametrize(
+    "value", [{"name": "Zoë", "rush": True, "note": None}, [{"id": 1, "at": "2026-03-01"}], {}, []]
+)
+def test_what_has_parts_is_shown_as_json_that_a_flag_takes_back(monkeypatch, value):
+    with io.TextIOWrapper(io.BytesIO(), encoding="utf-8") as console:
+        monkeypatch.setattr(sys, "stdout", console)
+        assert json.loads(said(value)) == value
+        assert "\\u" not in said(value)
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,11 @@ def test_a_reader_that_has_what_it_wanted_ends_the_watch(busy, tmp_path):
 class Terminal:
     """A `top` on a pseudo-terminal, and what it has drawn so far."""
 
-    def __init__(self, dsn: str, folder) -> None:
+    def __init__(self, dsn: str, folder, kind: str = "xterm") -> None:
         self.ours, self.theirs = pty.openpty()
         termios.tcsetwinsize(self.ours, (40, 160))
         self.before = termios.tcgetattr(self.theirs)
-        env = clean_environment() | {"TERM": "xterm", "INTERLOCK_DSN": dsn}
+        env = clean_environment() | {"TERM": kind, "INTERLOCK_DSN": dsn}
         command = [sys.executable, "-m", "interlock", "top", "--interval", "0.2"]
         self.process = subprocess.Popen(
             command, stdin=self.theirs, stdout=self.theirs, stderr=self.theirs, env=env, cwd=folder
@@ -141,6 +141,17 @@ def test_on_a_terminal_keys_choose_what_is_listed_and_q_ends_and_restores_it(ter
     assert terminal.ended() == 0
     assert b"\x1b[?1049l" in terminal.read()
     assert termios.tcgetattr(terminal.theirs) == terminal.before
+
+
+def test_a_terminal_that_cannot_be_drawn_on_gets_lines(busy, tmp_path):
+    dumb = Terminal(busy, tmp_path, "dumb")
+    try:
+        dumb.shows(b"ready 3  delayed 1")
+        dumb.process.send_signal(signal.SIGINT)
+        assert dumb.ended() == 0
+        assert b"\x1b" not in dumb.said
+    finally:
+        dumb.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
