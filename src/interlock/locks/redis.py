@@ -192,10 +192,13 @@ def _client(url: str) -> Client:
             options |= {"socket_connect_timeout": NODE_TIMEOUT, "socket_timeout": NODE_TIMEOUT}
             return RedisCluster.from_url(f"{scheme.removesuffix(_CLUSTER)}://{rest}", **options)
         # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
-        return Redis.from_url(url, single_connection_client=True, **options)
-    except ValueError as error:
-        expected = "redis://, rediss:// or unix://, or redis+cluster:// for a cluster"
+        client = Redis.from_url(url, single_connection_client=True, **options)
+        pool: Any = client.connection_pool
+        pool.make_connection()  # connects to nothing yet, and knows whether it could
+    except (ValueError, TypeError) as error:
+        expected = f"redis://, rediss:// or unix://, or redis+cluster:// for a cluster ({error})"
         raise InvalidSetting(setting="redis_url", found=without_password(url), expected=expected) from error
+    return client
 
 
 async def _close(client: Client) -> None:

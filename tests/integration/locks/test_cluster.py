@@ -210,7 +210,16 @@ async def test_a_cluster_that_is_gone_is_a_lock_service_that_does_not_answer(ope
         await locks.acquire(request())
 
 
-@pytest.mark.parametrize("wrong", ["localhost:6379", "http://ada:secret@localhost", "redis://localhost:port"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "localhost:6379",
+        "http://ada:secret@localhost",
+        "redis://localhost:port",
+        "rediss://ada:secret@localhost?ssl_ca_cert=ca.pem",
+        "redis+cluster://ada:secret@localhost?ssl_ca_cert=ca.pem",
+    ],
+)
 async def test_an_address_that_is_none_is_named_without_its_password(wrong, open_redis):
     with pytest.raises(InvalidSetting, match="redis_url") as raised:
         await open_redis(wrong).acquire(request())

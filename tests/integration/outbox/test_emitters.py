@@ -106,6 +106,8 @@ async def test_a_webhook_is_signed_and_carries_the_idempotency_key(server):
         ("429 Too Many", ["Retry-After: 17"], 17),
         ("503 Unavailable", ["Retry-After: 3"], 3),
         ("429 Too Many", [], 30),
+        ("429 Too Many", ["Retry-After: 0"], 30),
+        ("429 Too Many", ["Retry-After: Wed, 21 Oct 2015 07:28:00 GMT"], 30),
     ],
 )
 async def test_a_receiver_that_throttles_is_given_the_time_it_asks_for(server, status, headers, seconds):
@@ -294,6 +296,40 @@ async def test_a_name_beyond_ascii_is_resolved_as_it_is_asked_for(monkeypatch):
     outcome = await Webhook("https://stra\u00dfe.example/")(Message(CLAIMED), EmitContext(CLAIMED, 5))
     assert isinstance(outcome, Dead)
     assert asked == ["xn--strae-oqa.example"]
+
+
+async def test_a_header_that_no_request_can_carry_is_encoded_or_ends_the_message_and_not_the_topic(server):
+    webhook = Webhook(server.url, allow_private=True)
+    odd, unfit = (
+        CLAIMED._replace(headers=json.dumps(headers)) for headers in ({"x-name": "Zoë\r\nx-evil: 1"}, {"x name": "1"})
+    )
+    assert isinstance(await webhook(Message(odd), EmitContext(odd, 5)), Delivered)
+    outcome = await webhook(Message(unfit), EmitContext(unfit, 5))
+    await webhook.aclose()
+    assert (outcome.code, "x name" in str(outcome)) == ("unfit_header", True)
+    [(_, headers, _)] = server.requests
+    assert (headers["x-name"], "x-evil" in headers) == ("Zo%C3%AB%0D%0Ax-evil:%201", False)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: Webhook("ftp://ada:s3cret@partner.example"),
+        lambda: Webhook("https://partner.example", headers={"Authorization": "s3cret\n"}),
+        lambda: RedisStream("redis+cluster://ada:s3cret@redis.example"),
+    ],
+)
+def test_what_is_refused_is_named_without_its_secrets(declare):
+    with pytest.raises(InvalidOption) as raised:
+        declare()
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("secret", ["", b"", 5])
+def test_a_secret_that_signs_nothing_is_refused(secret):
+    """One that is empty, as where a variable of the environment is missing, is known to everybody."""
+    with pytest.raises(InvalidOption):
+        Webhook("https://partner.example", secret=secret)
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nonsense", "http://"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlock.errors import InvalidOption
 from interlock.model.message import Delivered
 from interlock.model.packages import require
+from interlock.observe.redact import without_password
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -25,7 +26,8 @@ class RedisStream:
 
     def __init__(self, url: str, *, stream: str | None = None, max_length: int | None = None) -> None:
         if not str(url).startswith(("redis://", "rediss://", "unix://")):
-            raise InvalidOption(option="url", found=url, expected="an address that begins with redis://")
+            expected = "an address that begins with redis://, rediss:// or unix://"
+            raise InvalidOption(option="url", found=without_password(str(url)), expected=expected)
         require("redis", needed_by="a Redis stream")
         self._url, self._stream, self._max_length = url, stream, max_length
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Redis] = weakref.WeakKeyDictionary()

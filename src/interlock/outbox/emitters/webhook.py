@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import time
 import weakref
 from contextlib import suppress
@@ -20,6 +21,7 @@ from interlock.errors import InvalidOption
 from interlock.model.message import Dead, Delivered, Throttled
 from interlock.model.packages import require
 from interlock.model.signature import HEADER, signature
+from interlock.observe.redact import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +35,13 @@ OK, MULTIPLE_CHOICES, BAD_REQUEST, SERVER_ERROR = 200, 300, 400, 500
 TOO_MANY, UNAVAILABLE = 429, 503
 PASSING = {408, 425}
 DEFAULT_THROTTLE = timedelta(seconds=30)
-LONGEST_THROTTLE = timedelta(days=1)
+SHORTEST_THROTTLE, LONGEST_THROTTLE = timedelta(seconds=1), timedelta(days=1)
 LONGEST_REASON, LONGEST_ANSWER = 500, 64 * 1024
 LONGEST_READING = 1.0  # seconds after the head of the answer
 READABLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
 OURS = {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", HEADER.lower()}
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+HEADER_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -47,6 +51,10 @@ class WebhookFailed(Exception):
 
 class PrivateAddress(Exception):
     """The name leads to an address that is not on the public internet."""
+
+
+class UnfitHeader(Exception):
+    """The message has a header that no HTTP request can carry."""
 
 
 class Webhook:
@@ -71,13 +79,19 @@ class Webhook:
         try:
             self._url = httpx.URL(url)
         except (TypeError, httpx.InvalidURL) as error:
-            raise InvalidOption(option="url", found=url, expected=f"an address ({error})") from error
+            raise InvalidOption(option="url", found=_shown(url), expected=f"an address ({error})") from error
         # As it goes over the wire: the resolver would spell a name beyond ASCII in its own way.
         self._host = self._url.raw_host.decode()
         if self._url.scheme not in ("http", "https") or not self._host:
-            raise InvalidOption(option="url", found=url, expected="an address that begins with https:// or http://")
-        if not all(isinstance(each, str) for pair in (headers or {}).items() for each in pair):
-            raise InvalidOption(option="headers", found=headers, expected="texts by text")
+            expected = "an address that begins with https:// or http://"
+            raise InvalidOption(option="url", found=_shown(url), expected=expected)
+        for name, value in (headers or {}).items():
+            if not _is_fit(name, value):  # which may be a password
+                raise InvalidOption(option="headers", found=name, expected="names and values as HTTP allows them")
+        if secret is not None and not (secret and isinstance(secret, str | bytes)):
+            raise InvalidOption(
+                option="secret", found=type(secret).__name__, expected="a text that is not empty, or None"
+            )
         self._secret = secret.encode() if isinstance(secret, str) else secret
         self._headers, self._record_header, self._allow_private = dict(headers or {}), record_header, allow_private
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
@@ -87,13 +101,16 @@ class Webhook:
     async def __call__(self, message: Message, context: EmitContext) -> Outcome:
         try:
             address = await self._resolve()
+            headers = self._request_headers(message, context)
         except PrivateAddress as refused:
             return Dead("private_address", str(refused))
+        except UnfitHeader as unfit:
+            return Dead("unfit_header", str(unfit))
         request = self._client().stream(
             "POST",
             self._url.copy_with(host=address),
             content=message.body(),
-            headers=self._request_headers(message, context),
+            headers=headers,
             timeout=max(context.remaining().total_seconds(), 0.001),
             extensions={"sni_hostname": self._host},
         )
@@ -128,7 +145,11 @@ class Webhook:
         import httpx  # noqa: PLC0415  see above
 
         headers = httpx.Headers({"Content-Type": "application/json", "Accept-Encoding": "identity"})
-        headers.update({name: value for name, value in message.headers.items() if name.lower() not in OURS})
+        for name, value in message.headers.items():
+            if not HEADER_NAME.fullmatch(name):
+                raise UnfitHeader(f"{name!r} cannot be the name of a header of HTTP; publish it under another")
+            if name.lower() not in OURS:
+                headers[name] = value if HEADER_VALUE.fullmatch(value) else quote(value, safe=READABLE)
         headers.update(self._headers)
         headers["Host"] = self._url.netloc.decode()
         headers["Idempotency-Key"] = quote(context.idempotency_key, safe=READABLE)
@@ -152,6 +173,16 @@ class Webhook:
         if status in PASSING or status >= SERVER_ERROR:
             raise WebhookFailed(reason)
         return Dead("redirect" if status < BAD_REQUEST else f"http_{status}", reason)
+
+
+def _shown(url: object) -> object:
+    return without_password(url) if isinstance(url, str) else url
+
+
+def _is_fit(name: object, value: object) -> bool:
+    if not isinstance(name, str) or not isinstance(value, str):
+        return False
+    return bool(HEADER_NAME.fullmatch(name) and HEADER_VALUE.fullmatch(value))
 
 
 def _refuse_private(host: str, address: str) -> None:
@@ -197,7 +228,7 @@ async def _beginning(response: httpx.Response, left: float) -> str:
 
 
 def _retry_after(value: str | None) -> timedelta | None:
-    """Seconds or a date; what cannot be read counts as not said."""
+    """Seconds or a date; what cannot be read counts as not said, so does a moment that is over: clocks differ."""
     if value is None:
         return None
     try:
@@ -207,4 +238,4 @@ def _retry_after(value: str | None) -> timedelta | None:
             after = parsedate_to_datetime(value) - datetime.now(UTC)
         except (ValueError, TypeError):
             return None
-    return min(max(after, timedelta(0)), LONGEST_THROTTLE)
+    return None if after < SHORTEST_THROTTLE else min(after, LONGEST_THROTTLE)
