@@ -21,6 +21,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "Check free disk space")
 VERSIONS = re.compile(r"initialized by PostgreSQL version (\d+).*not compatible with this version (\d+)")
 PORT_TEXTS = ("Address already in use", "could not bind IPv4 address")
+NAMELESS = "could not look up effective user ID"
+NAME_NEEDED = (
+    "PostgreSQL needs an account that has a name: give this one an entry in /etc/passwd,"
+    " or set INTERLOCK_DSN to a server you have"
+)
 
 
 def failure_of(folder: Path, said: str, port: int = 0) -> EmbeddedError:
@@ -33,7 +38,8 @@ def failure_of(folder: Path, said: str, port: int = 0) -> EmbeddedError:
         return FolderTaken(folder=str(folder), problem="another PostgreSQL server uses its data")
     if versions := VERSIONS.search(said):
         return WrongBinaries(folder=str(folder), found=int(versions[2]), needed=versions[1])
-    return StartFailed(folder=str(folder), log=said[-TAIL:].strip())
+    log = said[-TAIL:].strip()
+    return StartFailed(folder=str(folder), log=f"{log}\n{NAME_NEEDED}" if NAMELESS in said else log)
 
 
 @contextmanager

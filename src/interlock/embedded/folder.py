@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SOCKET_PATH_LIMIT = 107
 LONGEST_SOCKET_NAME = ".s.PGSQL.65535"
 DRAFT_PREFIX = "draft-"
+A_MOMENT = 1.0  # seconds in which a rival opens what a strict umask has closed
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,17 @@ class ServerFolder:
             raise FolderTaken(folder=str(self.path), problem="it holds files of something else; choose an empty folder")
 
     def _refuse_an_unreachable(self) -> None:
-        """What is not there yet will be open to it, since we make it."""
-        runner = self.runner()
-        there = next(place for place in (self.path, *self.path.parents) if place.is_dir())
-        if runner is not None and not runner.can_reach(there):
-            raise FolderUnreachable(folder=str(self.path), account=runner.name)
+        """What is not there yet will be open to it, since we make it; what a rival has just made, in a moment."""
+        runner, deadline = self.runner(), time.monotonic() + A_MOMENT
+        while runner is not None and not runner.can_reach(self._nearest):
+            if time.monotonic() > deadline:
+                raise FolderUnreachable(folder=str(self.path), account=runner.name)
+            time.sleep(0.005)
+
+    @property
+    def _nearest(self) -> Path:
+        """The folder, or the last one on the way to it that is there."""
+        return next(place for place in (self.path, *self.path.parents) if place.is_dir())
 
     def _refuse_a_strangers_sockets(self) -> None:
         """Anybody can make a folder of a foreseeable name among temporary files."""

@@ -9,7 +9,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from interlock.errors import FolderTaken
+from interlock.errors import FolderTaken, InvalidSetting
 
 ROOT_HOME = Path("/var/lib/interlock")
 NAME_LENGTH = 24
@@ -18,7 +18,7 @@ NAME_LENGTH = 24
 def interlock_home() -> Path:
     """INTERLOCK_HOME, or the place where this account keeps its data, or a folder of its own among temporary files."""
     if chosen := os.environ.get("INTERLOCK_HOME"):
-        return Path(chosen).expanduser().absolute()
+        return _expanded(chosen)
     usual = _usual_home()
     return usual if usual is not None and _can_make(usual) else _temporary_home()
 
@@ -32,6 +32,14 @@ def default_folder() -> Path:
 
 def short_hash(path: Path) -> str:
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+
+
+def _expanded(chosen: str) -> Path:
+    try:
+        return Path(chosen).expanduser().absolute()
+    except RuntimeError as error:  # no account of that name, or none that has a home
+        expected = "a path without ~, which stands for no folder here"
+        raise InvalidSetting(setting="INTERLOCK_HOME", found=chosen, expected=expected, origin="environment") from error
 
 
 def _usual_home() -> Path | None:

@@ -34,6 +34,11 @@ def test_an_error_carries_its_data():
     assert error.port == 5433
 
 
+def test_an_account_without_a_name_is_told_what_postgresql_needs():
+    said = "initdb: could not look up effective user ID 12345: user does not exist"
+    assert str(failure_of(FOLDER, said)).endswith("or set INTERLOCK_DSN to a server you have")
+
+
 def test_a_long_log_is_cut_to_its_end():
     error = failure_of(FOLDER, "x" * 9000 + "the end")
     assert isinstance(error, StartFailed)

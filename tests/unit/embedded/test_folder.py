@@ -52,6 +52,15 @@ def test_two_that_start_at_once_find_each_others_folder_within_reach_of_the_serv
     assert path in rivals
 
 
+def test_a_folder_that_a_rival_has_made_and_not_yet_opened_is_waited_for(tmp_path, monkeypatch):
+    """With a strict umask there is a moment between the two."""
+    answers = iter([False, False, True])
+    stranger = SimpleNamespace(name="stranger", can_reach=lambda _: next(answers))
+    monkeypatch.setattr(folder_module, "account", lambda: stranger)
+    ServerFolder(tmp_path / "postgres").claim()
+    assert list(answers) == []
+
+
 @pytest.mark.parametrize("hostile", ["link", "open", "file"])
 def test_a_strangers_socket_folder_is_refused(tmp_path, hostile):
     server = padded(200)

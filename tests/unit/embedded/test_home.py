@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.embedded import default_folder, home, interlock_home
-from interlock.errors import FolderTaken
+from interlock.errors import FolderTaken, InvalidSetting
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,12 @@ def ordinary(monkeypatch):
 def test_interlock_home_comes_first(monkeypatch, tmp_path):
     monkeypatch.setenv("INTERLOCK_HOME", str(tmp_path / "chosen"))
     assert interlock_home() == tmp_path / "chosen"
+
+
+def test_a_home_of_nobody_is_refused(monkeypatch):
+    monkeypatch.setenv("INTERLOCK_HOME", "~no-such-account/x")
+    with pytest.raises(InvalidSetting, match="INTERLOCK_HOME"):
+        interlock_home()
 
 
 def test_root_keeps_its_data_with_the_systems(monkeypatch, tmp_path):
