@@ -118,4 +118,5 @@ def checked_exclusions(found: object) -> tuple[Exclusion, ...]:
         if not isinstance(exclusion, Weekdays | Dates | DateRange | Window):
             hint = "write exclude.weekdays, exclude.dates, exclude.date_range or exclude.window"
             raise InvalidSchedule(found=exclusion, problem="is not an exclusion", hint=hint)
-    return tuple(found)
+    # A set comes in another order in each process, and would look like an edit at each start.
+    return tuple(sorted(found, key=repr)) if isinstance(found, set | frozenset) else tuple(found)

@@ -248,6 +248,12 @@ def test_an_id_that_cannot_be_shown_is_refused(app, greet, external_id):
     assert list(app.declarations.manifests) == ["parent"]
 
 
+def test_a_set_of_exclusions_is_the_same_declaration_in_every_process(app, greet):
+    days = [exclude.dates(f"2030-01-{day:02}") for day in range(1, 21)]
+    app.schedule("x", greet.bind(), HOURLY, exclude=set(days))
+    assert list(app.declarations.manifests["x"].exclusions) == sorted(days, key=repr)
+
+
 def test_quotes_and_markup_are_only_text(app, greet):
     for external_id in ("o'brien; drop table manifest;--", "<script>alert(1)</script>", "ключ/日本"):
         assert app.schedule(external_id, greet.bind(), HOURLY).external_id == external_id
