@@ -79,6 +79,10 @@ class Acquirer:
     def abandon(self, lease: Lease) -> None:
         self._keeper.drop(lease)
 
+    def let_go(self, lease: Lease) -> None:
+        self._keeper.drop(lease)
+        self._release_later(lease)
+
     async def _try(self, wish: Wish, server: UUID | None, began: float) -> Lease | Refusal:
         request = SlotRequest(
             name=wish.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from interlock.errors import InvalidOption
 from interlock.runtime.portal import portal, refuse_in_event_loop
@@ -13,6 +13,25 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from interlock.locks.lease import Lease
+
+L = TypeVar("L", bound="Lease | None")
+
+
+def take_blocking(take: Callable[[], Coroutine[object, object, L]]) -> L:
+    """The slot, which goes back if a signal interrupts its caller: nobody would know of it, and it would be renewed."""
+    taken: list[L] = []
+
+    async def keep() -> None:
+        taken.append(await take())
+
+    try:
+        portal.call(keep)
+    except BaseException:
+        for lease in taken:
+            if lease is not None:
+                lease.let_go()
+        raise
+    return taken[0]
 
 
 class Hold:
@@ -26,7 +45,7 @@ class Hold:
     def __enter__(self) -> Lease:
         refuse_in_event_loop("async with")
         with self._entering():
-            self._lease = portal.call(self._take)
+            self._lease = take_blocking(self._take)
             return self._lease.__enter__()
 
     def __exit__(

@@ -40,6 +40,8 @@ class Custodian(Protocol):
 
     def abandon(self, lease: Lease) -> None: ...
 
+    def let_go(self, lease: Lease) -> None: ...
+
 
 class Lease:
     """Slot `slot` of `name`, held until it is released or lost. A context manager, for `with` and `async with`."""
@@ -132,6 +134,11 @@ class Lease:
         """Neither renew nor give back: the slot becomes free when the lease runs out, and not before."""
         self._ended = True
         self._custodian.abandon(self)
+
+    def let_go(self) -> None:
+        """Have it given back, without waiting for that."""
+        self._ended = True
+        self._custodian.let_go(self)
 
     def renewed(self, asked: float, remaining: timedelta, ttl: timedelta) -> None:
         """An answer of the lock service; one to an older question changes nothing."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from interlock.errors import InvalidSetting, LockServiceUnavailable, LockTaken
 from interlock.locks.acquire import Acquirer
 from interlock.locks.health import Health, HealthState
-from interlock.locks.hold import Hold
+from interlock.locks.hold import Hold, take_blocking
 from interlock.locks.keeper import LockKeeper
 from interlock.locks.options import HoldKeywords, checked_slot, checked_wish
 from interlock.model.act import Permission, actor_named
 from interlock.observe.events.lock import SlotForceReleased
-from interlock.runtime.portal import portal
+from interlock.runtime.portal import portal, refuse_in_event_loop
 from interlock.trains.names import checked_name
 from interlock.trains.options import refuse_unknown
 
@@ -70,7 +70,8 @@ class Locks:
 
     def try_hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Lease | None:
         """The blocking twin of `atry_hold`."""
-        return portal.call(self.atry_hold, name, slots, **options)
+        refuse_in_event_loop("await atry_hold(…)")
+        return take_blocking(lambda: self.atry_hold(name, slots, **options))
 
     async def ahold_in(self, conn: Any, name: str, slots: int = 1) -> SlotInTransaction:
         """Hold a slot until the transaction of a PostgreSQL connection ends; raises `LockTaken`, never waits."""

@@ -30,7 +30,7 @@ from interlock.observe.events.lock import (
     SlotRenewalFailed,
     SlotsDisagree,
 )
-from tests.harness.waiting import eventually
+from tests.harness.waiting import eventually, eventually_blocking
 
 TTL = timedelta(seconds=1.5)  # shorter ones run out by themselves on a busy machine
 
@@ -627,6 +627,30 @@ async def test_what_could_not_be_given_back_is_given_back_when_the_locks_are_clo
     service.down = False
     await locks.aclose()
     assert await service.holders() == []
+
+
+@pytest.mark.parametrize("take", [lambda locks: locks.hold("x").__enter__(), lambda locks: locks.try_hold("x")])
+def test_a_slot_whose_taker_is_interrupted_as_it_gets_it_is_given_back(service, monkeypatch, take):
+    """A signal may raise after the answer has come: the slot would be renewed for as long as the process lives."""
+    from interlock.locks.locks import Locks
+    from interlock.runtime.portal import portal
+
+    locks, call = Locks(lambda: opened(service), owner="one", server_name="one", emit=lambda _: None), portal.call
+
+    def interrupted(*called):
+        call(*called)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(portal, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        take(locks)
+    monkeypatch.setattr(portal, "call", call)
+    eventually_blocking(lambda: not locks.holders(), 60, "the slot to be given back")
+    portal.call(locks.aclose)
+
+
+async def opened(service):
+    return service
 
 
 async def test_what_was_never_tried_is_given_back_before_what_is_tried_again():
