@@ -246,6 +246,7 @@ def test_a_contradiction_between_two_sources_is_found(load):
         ("retry_backoff", 10**400, "a number"),
         ("retry_backoff", "twice", "a number"),
         ("retry_backoff", "-1", "more than zero"),
+        ("retry_backoff", "0.5", "at least 1"),
         ("outbox_enabled", "perhaps", "true or false"),
         ("outbox_enabled", 2, "true or false"),
         ("misfire", "explode", "'fire_once' | 'skip'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from interlock.model.due import EntryPolicy
-from interlock.trains.options import HIGHEST_PRIORITY, Backoff, TrainOptions
+from interlock.trains.options import HIGHEST_PRIORITY, TrainOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +27,15 @@ class EntryPolicies:
 
     def resolve(self, manifest: DueManifest) -> EntryPolicy:
         settings, options = self._settings, self._options(manifest)
-        retry = options.retry or Backoff(settings.retry_delay, settings.retry_backoff, settings.max_retry_delay)
+        retry = options.retry
         return EntryPolicy(
             priority=self._priority(manifest, options),
             max_attempts=self.max_attempts(manifest),
-            retry_delay=_first(manifest.retry_delay, None, retry.delay),
-            max_retry_delay=_first(manifest.max_retry_delay, None, retry.max_delay),
-            retry_backoff=_first(manifest.retry_backoff, None, retry.factor),
+            retry_delay=_first(manifest.retry_delay, retry.delay if retry else None, settings.retry_delay),
+            max_retry_delay=_first(
+                manifest.max_retry_delay, retry.max_delay if retry else None, settings.max_retry_delay
+            ),
+            retry_backoff=_first(manifest.retry_backoff, retry.factor if retry else None, settings.retry_backoff),
             timeout=_first(manifest.timeout, options.timeout, settings.default_job_timeout),
         )
 

@@ -18,6 +18,7 @@ _NONE = {"none", "null"}
 _MAY_BE_ZERO = {"max_dispatch_attempts", "statement_cache_size", "dependent_priority_boost", "misfire_threshold",
                 "settle_window", "worker_slots", "retry_delay"}  # fmt: skip
 _SHORTEST = timedelta(milliseconds=1)
+_AT_LEAST = {"retry_backoff": 1}
 _AT_MOST: dict[str, Any] = {
     "dependent_priority_boost": 63,
     "pool_size": 10_000,
@@ -56,6 +57,8 @@ def _out_of_range(name: str, value: Any) -> str | None:
     zero = type(value)(0)
     if value < zero or (value == zero and name not in _MAY_BE_ZERO):
         return "zero or more" if name in _MAY_BE_ZERO else "more than zero"
+    if name in _AT_LEAST and value < _AT_LEAST[name]:
+        return f"at least {_AT_LEAST[name]}"
     if isinstance(value, timedelta) and zero < value < _SHORTEST:
         # PostgreSQL would round it to zero, which switches a timeout off.
         return "at least a millisecond"

@@ -203,6 +203,13 @@ async def test_the_policy_is_the_manifests_else_the_trains_else_that_of_the_sett
     assert tuple(entry[column] for column in columns) == expected
 
 
+async def test_without_a_wait_between_attempts_in_the_settings_manifests_are_queued_all_the_same(world):
+    id_ = await world.manifest("m")
+    assert (await world.tick(retry_delay=timedelta(0))).queued == 1
+    [entry] = await world.entries(id_)
+    assert entry["retry_delay"] == timedelta(0)
+
+
 @pytest.mark.parametrize(("group", "boost", "expected"), [(5, 16, 21), (31, 60, 63), (0, 0, 0)])
 async def test_a_dependent_is_boosted_above_its_group(world, group, boost, expected):
     parent = await world.manifest("parent", planned_at=None)
