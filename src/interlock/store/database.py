@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.errors import DatabaseUnavailable, SchemaError
@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 CONNECT_TIMEOUT = 5.0
 COMMAND_TIMEOUT = 30.0
+A_MOMENT = 1.0
+"""Seconds that a connection has to finish what was cut short; then it is closed, and PostgreSQL rolls back alone."""
 CONFLICT_RETRIES = 5
 PATIENCE = 10
 """So many times what a tick has: where a body blocks the event loop between two statements of a settle, nothing stands
@@ -72,7 +74,8 @@ class Database:
                 await self._explain(conn, error)
             raise
         finally:
-            await pool.release(conn)
+            with suppress(TimeoutError):
+                await pool.release(conn, timeout=A_MOMENT)
 
     async def _explain(self, conn: Connection, error: Exception) -> None:
         from interlock.store import migrate  # noqa: PLC0415  who has the tables does without
@@ -94,7 +97,7 @@ class Database:
     @asynccontextmanager
     async def transaction_on(self, conn: Connection) -> AsyncGenerator[None, None]:
         """The same on a connection that the caller keeps."""
-        async with conn.transaction(isolation="read_committed"):
+        async with _read_committed(conn):
             await self.sql["session/end_if_idle"].execute(conn, idle_timeout=_milliseconds(self._longest_standstill))
             yield
 
@@ -109,7 +112,7 @@ class Database:
     @asynccontextmanager
     async def tick_on(self, conn: Connection, *, by_index: bool = False) -> AsyncGenerator[None, None]:
         """The same on a connection that the caller keeps; `by_index` for statements that look up a few of many rows."""
-        async with conn.transaction(isolation="read_committed"):
+        async with _read_committed(conn):
             await self.sql["session/join_by_index" if by_index else "session/limit"].execute(
                 conn,
                 statement_timeout=_milliseconds(self.settings.tick_statement_timeout),
@@ -237,6 +240,17 @@ class Database:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = str(error) or f"no answer within {CONNECT_TIMEOUT:g} s"
             raise DatabaseUnavailable(where=self.where, reason=reason) from error
+
+
+@asynccontextmanager
+async def _read_committed(conn: Connection) -> AsyncGenerator[None, None]:
+    """As the driver's own, except that whoever is cancelled waits no longer than a moment for the rollback."""
+    async with asyncio.timeout(None) as patience, conn.transaction(isolation="read_committed"):
+        try:
+            yield
+        except asyncio.CancelledError:
+            patience.reschedule(asyncio.get_running_loop().time() + A_MOMENT)
+            raise
 
 
 def _milliseconds(duration: timedelta) -> str:

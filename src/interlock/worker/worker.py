@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from interlock.worker.slots import Slots
 
 UNSETTLED_PER_SLOT = 20  # beyond that, claiming waits for settling
+LAST_LOOK = 2.0  # seconds at the end for a claim whose answer was lost, before the bodies hear that they are to stop
 
 
 class Worker:
@@ -289,7 +290,8 @@ class Worker:
 
     async def _end(self, watching: asyncio.Task[None]) -> None:
         with suppress(Exception):
-            await self._claiming.recall()
+            async with asyncio.timeout(LAST_LOOK):
+                await self._claiming.recall()
         standing_by = self._standby.dismiss()
         for job in standing_by:
             job.mark(Cause.SHUTDOWN)

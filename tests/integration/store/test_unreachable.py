@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 
@@ -60,6 +61,26 @@ async def test_a_line_that_accepts_and_says_nothing(opened, database, proxy_to, 
     with pytest.raises(DatabaseUnavailable):
         await way_in(opened(proxy.dsn(database)))
     assert time.monotonic() - start < SOON
+
+
+async def test_who_is_cancelled_on_a_line_that_went_silent_does_not_wait_for_the_rollback(opened, database, proxy_to):
+    proxy, began, is_silent = proxy_to(database), asyncio.Event(), asyncio.Event()
+    door = opened(proxy.dsn(database))
+
+    async def work() -> None:
+        async with door.transaction() as conn:
+            began.set()
+            await is_silent.wait()
+            await conn.execute("SELECT 1")
+
+    working = asyncio.create_task(work())
+    await began.wait()
+    proxy.half_open()
+    is_silent.set()
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait({working}, timeout=20)  # the driver's own limit is 35 seconds
+    assert working.cancelled()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -57,6 +58,37 @@ async def test_control_without_the_look_back_it_stays_claimed_by_nobody(works, y
 
 async def _nothing(_self, _conn, **_) -> list:
     return []
+
+
+async def test_bodies_hear_of_a_shutdown_although_nobody_says_what_became_of_a_claim(works, yard, monkeypatch):
+    app = works.new_app(shutdown_timeout=timedelta(seconds=0.1))
+    began, asked, heard = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    claim = BackgroundJobs.claim
+
+    @app.train
+    async def work() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            heard.set()
+
+    async def claim_in_vain(self, conn, **arguments):
+        await claim(self, conn, **arguments)
+        raise ConnectionResetError("the connection ended")
+
+    async def never_answered(_self, _conn, **_) -> list:
+        asked.set()
+        await asyncio.Event().wait()
+
+    await yard.dispatch()
+    async with app.running(["worker"]):
+        await asyncio.wait_for(began.wait(), 60)
+        monkeypatch.setattr(BackgroundJobs, "claim", claim_in_vain)
+        monkeypatch.setattr(BackgroundJobs, "recall", never_answered)
+        await yard.dispatch()
+        await asyncio.wait_for(asked.wait(), 60)
+    await asyncio.wait_for(heard.wait(), 30)
 
 
 @pytest.fixture
