@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,6 +76,7 @@ async def test_its_numbers_are_those_of_the_database(demo, home):
     assert await process.wait(PATIENCE) == 0
     summary = json.loads(process.output("stdout"))
     (kept,) = home.glob("demo-*")
+    assert summary["folder"] == str(kept)
     with EmbeddedServer(kept / "pg") as server:
         conn = await asyncpg.connect(server.start())
         found = {name: await conn.fetchval(question) for name, question in COUNTS.items()}
@@ -179,11 +181,16 @@ def test_a_killed_demo_takes_its_servers_and_its_database_along(demo, home):
     eventually_blocking(lambda: not processes_of(home), 30, "the end of what the demo started")
 
 
-def test_it_keeps_its_folder_on_request(demo, home):
+def test_it_keeps_its_folder_on_request_and_says_how_to_look_into_it(demo, home, fleet):
     process = demo("--seconds", "1", "--keep")
     assert process.wait_blocking(PATIENCE) == 0
     (kept,) = home.glob("demo-*")
     assert f"the database stays in {kept}" in process.output("stdout")
+    (look,) = re.findall("INTERLOCK_EMBEDDED_FOLDER=(.*) interlock executions list", process.output("stdout"))
+    list_servers = [sys.executable, "-m", "interlock", "servers", "list", "--all"]
+    looked = fleet.command(*list_servers, env={"INTERLOCK_EMBEDDED_FOLDER": look})
+    assert looked.wait_blocking(PATIENCE) == 0
+    assert "server-1" in looked.output("stdout")
     assert (kept / "pg/data/PG_VERSION").exists()
 
 

@@ -55,7 +55,7 @@ def act(
     work: Callable[[Commands], Awaitable[T]],
     ask: Callable[[T], str] | None = None,
 ) -> T:
-    """Do the work on behalf of the actor; what is asked first shows what a dry run found."""
+    """Do the work on behalf of the actor; what is asked first shows what a dry run found; no question, no deed."""
 
     def perform(*, dry_run: bool) -> T:
         actor = Actor(intent.actor, ADMIN, "cli")
@@ -65,7 +65,11 @@ def act(
         return perform(dry_run=True)
     if ask is not None and not intent.yes:
         refuse_to_ask_nobody()
-        click.confirm(ask(perform(dry_run=True)), abort=True, err=True)
+        found = perform(dry_run=True)
+        question = ask(found)
+        if not question:
+            return found
+        click.confirm(question, abort=True, err=True)
     return perform(dry_run=False)
 
 

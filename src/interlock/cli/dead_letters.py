@@ -123,7 +123,7 @@ def _resolve(options: dict[str, Any], intent: Intent, verb: str, wanted: DeadLet
         many = commands.requeue_many if verb == "requeue" else commands.acknowledge_many
         return await many(wanted)
 
-    found = act(options, intent, resolve, lambda found: f"{verb} {_counted(found)}?")
+    found = act(options, intent, resolve, lambda found: f"{verb} {_counted(found)}?" if found.entries else "")
     if as_json:
         show_json(_answer(intent, verb, found))
         return

@@ -103,7 +103,7 @@ def disable_manifest(options: dict[str, Any], *, manifest: str, intent: Intent, 
 @click.pass_obj
 def prune_manifests(options: dict[str, Any], *, intent: Intent, as_json: bool) -> None:
     """Remove declared manifests that neither a live server of the app nor the code given with -a declares."""
-    pruned = act(options, intent, lambda commands: commands.prune(), lambda found: f"remove {_listed(found)}?")
+    pruned = act(options, intent, lambda commands: commands.prune(), _question)
     if as_json:
         show_json({"action": "prune", "dry_run": intent.dry_run, "manifests": pruned})
     else:
@@ -122,6 +122,10 @@ def _tell_switched(intent: Intent, verb: str, manifest: str, *, changed: bool, a
         click.echo(intent.words(f"{verb}d {manifest}", f"{verb} {manifest}"))
     else:
         click.echo(f"{manifest} is {verb}d already; nothing was changed")
+
+
+def _question(found: list[str]) -> str:
+    return f"remove {_listed(found)}?" if found else ""
 
 
 def _listed(names: list[str]) -> str:

@@ -15,6 +15,17 @@ from tests.integration.cli.conftest import clean_environment
 from tests.integration.cli.in_process import Console
 
 GROUP = "INSERT INTO interlock.manifest_group (name) VALUES ('etl'), ('east')"
+APP = """from interlock import Interlock, every
+
+app = Interlock(name="shop")
+
+
+@app.train
+def work() -> None: ...
+
+
+app.schedule("hourly", work.bind(), every(hours=1))
+"""
 PAUSED = "SELECT coalesce((SELECT paused FROM interlock.train WHERE name = '*'), false)"
 
 
@@ -39,6 +50,20 @@ def test_a_person_at_a_terminal_is_asked_and_the_answer_counts(
     assert said.exit_code == exit_code
     assert "pause all trains?" in said.stderr
     assert databases.fetch_value(migrated, PAUSED) is paused
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("manifests", "prune"), "removed nothing"),
+        (("dead-letters", "requeue", "--all"), "requeued 0 dead letters"),
+        (("dead-letters", "acknowledge", "--train", "x"), "acknowledged 0 dead letters"),
+    ],
+)
+def test_where_nothing_would_be_done_nobody_is_asked(monkeypatch, console, words, said):
+    monkeypatch.setattr(sys, "stdin", Terminal(""))
+    done = console(*words, "-a", f"{console.module(APP)}:app")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{said}\n", "")
 
 
 def test_json_may_be_asked_for_before_the_command(console):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 
 import click
 
 from interlock.cli.client import Amount
 from interlock.cli.options import json_option, option
 from interlock.cli.output import show_json
+from interlock.settings import variable
 
 
 @click.command(name="demo")
@@ -24,10 +26,14 @@ def command(*, seconds: float | None, keep: bool, as_json: bool) -> None:
     from interlock.cli.demo.view import open_view
 
     with open_view(quiet=as_json) as view:
-        summary = asyncio.run(Show(seconds, view).watch(keep=keep))
+        show = Show(seconds, view)
+        summary = asyncio.run(show.watch(keep=keep))
     if summary is None:
         return
     if as_json:
-        show_json(summary.record())
-    else:
-        click.echo(summary.text())
+        show_json(summary.record() | ({"folder": str(show.folder)} if keep else {}))
+        return
+    click.echo(summary.text())
+    if keep:
+        chosen = f"{variable('embedded_folder')}={shlex.quote(str(show.folder))}/pg"
+        click.echo(f"\nlook into its database with: {chosen} interlock executions list")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class Fleet:
     def __init__(self, dsn: str, folder: Path) -> None:
-        self._dsn, self._folder = dsn, folder
+        self._dsn, self.folder = dsn, folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:
@@ -26,7 +26,7 @@ class Fleet:
             self._processes[name] = tether.start(
                 "interlock.cli.demo.server",
                 env=os.environ | chosen,
-                cwd=self._folder,
+                cwd=self.folder,
                 output=subprocess.DEVNULL,
                 errors=log,
             )
@@ -54,4 +54,4 @@ class Fleet:
             tether.reap(process)
 
     def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+        return self.folder / f"{name}.log"

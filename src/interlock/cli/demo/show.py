@@ -17,6 +17,7 @@ from interlock.store.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from interlock.app import Interlock
     from interlock.cli.demo.fleet import Fleet
@@ -35,13 +36,14 @@ class Show:
         self._running, self._over = False, asyncio.Event()
         self._victim: str | None = None
         self._replaced = False
+        self.folder: Path | None = None
 
     async def watch(self, *, keep: bool) -> DemoSummary | None:
         """The summary, or None when it was interrupted before anything ran."""
         with self._ended_by_signals():
             try:
                 async with open_place(self._view.say, keep=keep) as (app, fleet):
-                    self._running = True
+                    self._running, self.folder = True, fleet.folder
                     await self._run(app, fleet)
                     return await self._summary(app)
             except asyncio.CancelledError:
