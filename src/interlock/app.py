@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from interlock.dispatch.gateway import WorkGateway
@@ -127,9 +127,10 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             raise
 
     async def aclose(self) -> None:
-        await self.locks.aclose()
-        await self.work.aclose()
-        await self._database.aclose()
+        async with AsyncExitStack() as closing:  # each of them, also where it is cancelled in the middle
+            closing.push_async_callback(self._database.aclose)
+            closing.push_async_callback(self.work.aclose)
+            await self.locks.aclose()
 
     @property
     def dsn(self) -> str:

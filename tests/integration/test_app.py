@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
 import textwrap
@@ -53,6 +54,23 @@ async def test_a_client_reads_runs_nothing_and_closes_what_it_opened(migrated):
     async with app:
         assert await app.aservers(all=True) == []
     assert events == []
+    await nobody_is_connected(migrated)
+
+
+async def test_a_close_that_is_cut_short_closes_the_rest_all_the_same(migrated, monkeypatch):
+    app, closing = app_on(migrated)[0], asyncio.Event()
+
+    async def never_closed() -> None:
+        closing.set()
+        await asyncio.Event().wait()
+
+    await app.aopen()
+    monkeypatch.setattr(app.locks, "aclose", never_closed)
+    leaving = asyncio.create_task(app.aclose())
+    await closing.wait()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
     await nobody_is_connected(migrated)
 
 

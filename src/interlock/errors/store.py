@@ -59,7 +59,10 @@ class DatabaseUnavailable(InterlockError):
     reason: str
 
     def __str__(self) -> str:
-        return f"no database at {self.where}: {self.reason}; check that it runs and that INTERLOCK_DSN names it"
+        return (
+            f"no database at {self.where}: {self.reason}; check that it runs"
+            " and that its address (--dsn, INTERLOCK_DSN or that of the app) is right"
+        )
 
 
 class WriteRefused(InterlockError):

@@ -84,6 +84,13 @@ def configure_logging(
     return handler
 
 
+def logging_as_here() -> list[str]:
+    """Level and format of `configure_logging`, for a child process of this one; nothing where others set logging up."""
+    root = logging.getLogger()
+    formatters = [handler.formatter for handler in root.handlers if isinstance(handler, _InterlockHandler)]
+    return [str(root.level), "json" if isinstance(formatters[0], JsonFormat) else "human"] if formatters else []
+
+
 def _remove(root: logging.Logger, handlers: Iterable[logging.Handler]) -> None:
     for handler in list(handlers):
         root.removeHandler(handler)

@@ -42,6 +42,7 @@ LEFT_TO_THE_PARENT = (signal.SIGINT, signal.SIGTERM)
 def main() -> None:
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     _stand_apart(requests.fileno(), answers.fileno())
+    _log_as_the_parent()
     waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_read_until_the_parent_is_gone, args=(requests, waiting), daemon=True).start()
     while True:
@@ -62,6 +63,17 @@ def _stand_apart(*pipes: int) -> None:
         after_in_parent=partial(_let_through, masks),
         after_in_child=partial(_be_ordinary, list(pipes), masks),
     )
+
+
+def _log_as_the_parent() -> None:
+    """Before the module of the train is imported: a logging setup of its own is the last word."""
+    _, *chosen = sys.argv
+    del sys.argv[1:]
+    if chosen:
+        from interlock.observe.logs import configure_logging  # noqa: PLC0415  who logs otherwise does without
+
+        level, format = chosen  # noqa: A001  as the flag
+        configure_logging(sys.stderr, int(level), "json" if format == "json" else "human")
 
 
 def _pass_over(*_: object) -> None:

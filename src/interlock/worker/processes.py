@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.errors import ChildDied
 from interlock.model.failure import RaisedInChildError
+from interlock.observe.logs import logging_as_here
 from interlock.worker.child import LENGTH, outcome_from
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Processes:
             sys.executable,
             "-m",
             "interlock.worker.child",
+            *logging_as_here(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},

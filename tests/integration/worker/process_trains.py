@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,11 @@ fork = multiprocessing.get_context("fork")
 def square(n: int) -> dict[str, int]:
     print("what a train prints disturbs nobody")
     return {"square": n * n, "pid": os.getpid()}
+
+
+@app.train(process=True)
+def log() -> None:
+    logging.getLogger("mine").info("said in a child")
 
 
 @app.train(process=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ from uuid import uuid4
 import pytest
 
 from interlock.model.execution import Claim
+from interlock.observe.logs import configure_logging
 from interlock.worker.job import Job
 from interlock.worker.processes import Processes
 from tests.harness.waiting import eventually
@@ -25,6 +28,17 @@ async def started(works):
     for train in process_trains.app.trains:
         works.app.trains._add(train)
     return await works.start()
+
+
+@pytest.fixture
+def logging_as_json():
+    """As `interlock run` sets it up; it is undone afterwards."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    configure_logging(sys.stderr, "INFO", "json")
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works, yard, started):
@@ -42,6 +56,15 @@ async def test_a_child_that_crashes_fails_its_own_run_and_no_other(works, yard, 
     assert (row["failure"], row["error_type"]) == ("error", "interlock.errors.ChildDied")
     assert "signal 9" in row["error_message"]
     assert {(await works.ended(other, 60))["state"] for other in others} == {"completed"}
+
+
+async def test_what_a_train_logs_in_its_child_is_written_as_here_and_names_its_execution(
+    works, yard, started, logging_as_json, capfd
+):
+    execution = await yard.dispatch("log")
+    await works.ended(execution, 60)
+    said = [json.loads(line) for line in capfd.readouterr().err.splitlines() if "said in a child" in line]
+    assert [(one["level"], one["execution_id"], one["train"]) for one in said] == [("INFO", str(execution), "log")]
 
 
 @pytest.mark.parametrize(
