@@ -201,8 +201,12 @@ def _client(url: str) -> Client:
     return client
 
 
-async def _close(client: Client) -> None:
+async def _close(client: Any) -> None:
     await client.aclose()
+    # After a command that failed, a cluster's client means to ask for the nodes anew, and then closes none of them.
+    if (nodes := getattr(client, "nodes_manager", None)) is not None:
+        for known in ("nodes_cache", "startup_nodes"):
+            await nodes.aclose(known)
 
 
 async def _run(client: Client, name: str, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:

@@ -204,6 +204,26 @@ async def test_control_where_all_are_renewed_together_a_node_that_is_gone_costs_
     await eventually(lambda: other.lost, 60, "the loss")
 
 
+async def test_what_failed_last_leaves_no_connection_to_any_node_behind(cluster, monkeypatch):
+    locks = RedisLocks(cluster.url, "failing")
+    for name in NAMES:
+        await locks.acquire(request(name))
+    nodes, send = locks._clients.get().get_nodes(), ClusterNode.execute_command
+
+    async def lose_every_slot(node, *command, **options):
+        if command[0].startswith("EVAL"):
+            raise ConnectionLost
+        return await send(node, *command, **options)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(ClusterNode, "execute_command", lose_every_slot)
+        with pytest.raises(LockServiceUnavailable):
+            await locks.acquire(request())
+    assert any(connection.is_connected for node in nodes for connection in node._connections)
+    await locks.close()
+    assert not any(connection.is_connected for node in nodes for connection in node._connections)
+
+
 async def test_a_cluster_that_is_gone_is_a_lock_service_that_does_not_answer(open_redis):
     locks = open_redis(f"redis+cluster://127.0.0.1:{free_port()}")
     with pytest.raises(LockServiceUnavailable):
