@@ -197,6 +197,24 @@ async def test_attempts_that_were_lowered_below_the_failures_make_a_dead_letter_
     assert (cycle.queued, cycle.dead_lettered) == (0, 1)
 
 
+@pytest.mark.parametrize("column", ["last_success_at", "last_resolved_at"])
+async def test_one_failure_after_a_used_up_count_was_dealt_with_makes_no_dead_letter(world, column):
+    """Its retry was cancelled, so nothing is queued; the failures of this morning have had their dead letter."""
+    manifest = await exhausted_without_dead_letter(world)
+    await world.conn.execute(
+        f"UPDATE interlock.manifest SET {column} = $1, next_run_at = planned_at",
+        world.now + timedelta(seconds=1),
+    )
+    world.clock.advance(HOUR)
+    assert (await world.tick()).queued == 1
+    await world.run_next(manifest, FAILED)
+    await world.conn.execute(
+        "UPDATE interlock.work_queue SET state = 'cancelled', left_at = now() WHERE state = 'queued'"
+    )
+    assert (await world.tick()).dead_lettered == 0
+    assert await world.dead_letters(manifest) == []
+
+
 @pytest.mark.parametrize("reset", ["success", "resolution", None])
 async def test_the_count_of_failures_starts_anew_after_a_success_and_after_a_resolution(world, reset):
     """Three failures in three years are not three in a row."""

@@ -1,22 +1,28 @@
 -- The end of a run writes its dead letter itself; this repairs what is missing, now and not when the manifest is due
--- again. A day of exhausted runs is looked at, and whatever is due with its attempts used up.
+-- again. A day of exhausted runs is looked at, and whatever is due with its attempts used up. A count that used them up
+-- and was dealt with since, by a success or a person, says nothing about the failures that came after it.
 with exhausted as materialized (
-    select e.manifest_id
-    from /*schema*/execution e
-    where e.failure is not null
-      and e.attempt >= e.max_attempts
-      and e.manifest_id is not null
-      and e.kind <> 'manual'
-      and e.failure not in ('worker_lost', 'submit_failed')
-      and e.ended_at > coalesce(:now, statement_timestamp()) - interval '1 day'
-    union
-    select unnest(:due_ids::bigint[])
+    select manifest_id, max(ended_at) as ended_at
+    from (
+        select e.manifest_id, e.ended_at
+        from /*schema*/execution e
+        where e.failure is not null
+          and e.attempt >= e.max_attempts
+          and e.manifest_id is not null
+          and e.kind <> 'manual'
+          and e.failure not in ('worker_lost', 'submit_failed')
+          and e.ended_at > coalesce(:now, statement_timestamp()) - interval '1 day'
+        union all
+        select due.id, 'infinity' from unnest(:due_ids::bigint[]) as due (id)
+    ) used_up
+    group by manifest_id
 ),
 idle as materialized (
     select m.id, m.external_id, m.priority, m.group_id, greatest(m.last_success_at, m.last_resolved_at) as since
     from exhausted
     join /*schema*/manifest m on m.id = exhausted.manifest_id
-    where not exists (
+    where exhausted.ended_at > greatest(m.last_success_at, m.last_resolved_at, '-infinity')
+      and not exists (
           select from /*schema*/dead_letter d
           where d.manifest_id = m.id and d.state = 'awaiting_intervention' and d.kind <> 'manual'
       )
