@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from interlock.store.database import Database
+    from interlock.worker.job import Job
     from interlock.worker.slots import Slots
 
 
@@ -24,17 +25,19 @@ class CancelWatch:
         self._executions = Executions(database.sql)
 
     async def tick(self) -> timedelta:
-        jobs = list(self._slots.held.values())
-        if jobs:
+        asked = dict(self._slots.held)
+        if asked:
             async with self._database.connection() as conn:
-                found = await self._executions.watch(
-                    conn, [job.execution_id for job in jobs], [job.token for job in jobs]
-                )
+                found = await self._executions.watch(conn, list(asked), [job.token for job in asked.values()])
             for interruption in found:
-                job = self._slots.held.get(interruption.execution_id)
-                if job is not None and mark(job, interruption):
+                job = asked[interruption.execution_id]
+                if self._is_still_held(job) and mark(job, interruption):
                     job.cancel()
         return self._interval
+
+    def _is_still_held(self, job: Job) -> bool:
+        """What went back meanwhile may have come again under another token: of that nothing was asked."""
+        return self._slots.held.get(job.execution_id) is job
 
     def concerns(self, detail: str) -> bool:
         """Whether a notice names something held here; a notice without names may concern everybody."""
