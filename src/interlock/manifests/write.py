@@ -76,7 +76,8 @@ class Writer:
         drawn = await self._rows.new_ids(conn, len(new)) if new else []
         self._ids |= {one.declaration.external_id: drawn_id for one, drawn_id in zip(new, drawn, strict=True)}
         await self._find_other_parents(conn, words)
-        planned = await self._insert(conn, new) | await self._change(conn, edits)
+        held = await self._rows.hold(conn, {edit.id for edit in edits} | self._new_parents(new, edits))
+        planned = await self._insert(conn, new) | await self._change(conn, edits, held)
         return Written(len(new), len(edits), len(words) - len(new) - len(edits), planned)
 
     async def _compare(self, conn: Connection, words: Sequence[Worded]) -> tuple[list[Worded], list[Edit]]:
@@ -112,6 +113,12 @@ class Writer:
             raise UnknownManifest(name=parent)
         self._ids |= {name: row.id for name, row in found.items()}
 
+    def _new_parents(self, new: Iterable[Worded], edits: Iterable[Edit]) -> set[int]:
+        """Held as well: a success that is not committed yet knows nothing of a dependent that is about to be its own."""
+        moved = (edit.declaration for edit in edits if "schedule" in edit.changed)
+        schedules = (declaration.schedule for declaration in (*(one.declaration for one in new), *moved))
+        return {self._ids[schedule.parent] for schedule in schedules if isinstance(schedule, Dependent)}
+
     async def _insert(self, conn: Connection, new: list[Worded]) -> bool:
         if not new:
             return False
@@ -136,10 +143,9 @@ class Writer:
             **plan_columns(plan),
         }
 
-    async def _change(self, conn: Connection, edits: list[Edit]) -> bool:
+    async def _change(self, conn: Connection, edits: list[Edit], held: Mapping[int, HeldManifest]) -> bool:
         if not edits:
             return False
-        held = await self._rows.hold(conn, [edit.id for edit in edits])
         changes = (self._changed_row(edit, held[edit.id]) for edit in edits)
         await self._rows.change(conn, changes, app=self._app, origin=self._origin)
         moved = [edit.id for edit in edits if "schedule" in edit.changed]

@@ -9,9 +9,11 @@ import asyncpg
 import pytest
 
 from interlock import Interlock, every
+from interlock.manifests.write import Writer
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Ending
 from interlock.testing import stepper
+from tests.harness.waiting import eventually
 
 PARENT_ENDED_AFTER_CHILD_BEGAN = """
 SELECT max(e.ended_at) FILTER (WHERE m.external_id = 'parent' AND e.state = 'completed')
@@ -28,7 +30,7 @@ class Family:
 
     async def claimed(self, manifest: str) -> tuple[int, Ending]:
         """A run of the manifest in somebody's hands, and the end that it is going to have."""
-        if manifest == "parent":
+        if manifest != "child":
             await self.app.atrigger(manifest)
         await self.step.tick("dispatch")
         run = await self.yard.conn.fetchval(
@@ -40,6 +42,9 @@ class Family:
 
     async def end(self, conn, ending: Ending) -> None:
         await self.executions.end(conn, [ending], now=self.step.now)
+
+    async def put_below(self, parent: str, external_id: str) -> None:
+        await self.app.aput_schedule(external_id, self.app.trains.get("work").bind(), parent=parent)
 
     async def queued_for(self) -> list[str]:
         """The fires of the child that wait."""
@@ -59,6 +64,7 @@ async def family(migrated, yard, executions):
     async def work() -> None: ...
 
     app.schedule("parent", work.bind(), every(hours=1)).then("child", work.bind())
+    app.schedule("stranger", work.bind())
     async with AsyncExitStack() as stack:
         step = await stack.enter_async_context(stepper(app))
         await step.drain()
@@ -144,3 +150,39 @@ async def test_a_parent_and_its_dependent_that_end_at_once_both_count(migrated, 
     finally:
         await late.close()
     assert await family.queued_for() == [str(run)]
+
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+
+async def hung_below_what_is_about_to_succeed(dsn: str, family, external_id: str) -> bool:
+    """Another parent ends its very first run, uncommitted, when the manifest is put below it; answers if it is woken."""
+    _, ending = await family.claimed("stranger")
+    late = await asyncpg.connect(dsn)
+    try:
+        transaction = late.transaction()
+        await transaction.start()
+        await family.end(late, ending)
+        putting = asyncio.create_task(family.put_below("stranger", external_id))
+
+        async def done_or_waits() -> bool:
+            return putting.done() or bool(await family.yard.conn.fetchval(WAITS))
+
+        await eventually(done_or_waits, 60, "the put")
+        await transaction.commit()
+        await putting
+    finally:
+        await late.close()
+    return await family.yard.conn.fetchval(
+        "SELECT next_run_at IS NOT NULL FROM interlock.manifest WHERE external_id = $1", external_id
+    )
+
+
+@pytest.mark.parametrize("external_id", ["new", "child"])
+async def test_a_success_that_is_committed_while_a_dependent_is_hung_below_wakes_it(migrated, family, external_id):
+    assert await hung_below_what_is_about_to_succeed(migrated, family, external_id)
+
+
+async def test_control_without_a_hold_on_the_parent_nobody_wakes_it(migrated, family, monkeypatch):
+    monkeypatch.setattr(Writer, "_new_parents", lambda *_: set())
+    assert not await hung_below_what_is_about_to_succeed(migrated, family, "new")
