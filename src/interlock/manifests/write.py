@@ -114,7 +114,7 @@ class Writer:
         self._ids |= {name: row.id for name, row in found.items()}
 
     def _new_parents(self, new: Iterable[Worded], edits: Iterable[Edit]) -> set[int]:
-        """Held as well: a success that is not committed yet knows nothing of a dependent that is about to be its own."""
+        """Held as well: a success that is not committed yet knows nothing of a dependent that is to wait for it."""
         moved = (edit.declaration for edit in edits if "schedule" in edit.changed)
         schedules = (declaration.schedule for declaration in (*(one.declaration for one in new), *moved))
         return {self._ids[schedule.parent] for schedule in schedules if isinstance(schedule, Dependent)}

@@ -156,7 +156,7 @@ WAITS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database(
 
 
 async def hung_below_what_is_about_to_succeed(dsn: str, family, external_id: str) -> bool:
-    """Another parent ends its very first run, uncommitted, when the manifest is put below it; answers if it is woken."""
+    """Another parent has ended its first run, uncommitted, when the manifest is put below it; is it woken?"""
     _, ending = await family.claimed("stranger")
     late = await asyncpg.connect(dsn)
     try:
