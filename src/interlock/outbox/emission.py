@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 STOPPING = "the worker stops"
+GAP = "an earlier message of the key was not delivered"
 
 
 class Emission:
@@ -114,7 +116,7 @@ class Emission:
             size = self.emitter.batch
             begun = deque(self._chains.popleft()) if size is None else self._next_batch(size)
             try:
-                await (self._deliver(begun) if size is None else self._deliver_batch(begun))
+                await (self._deliver(begun) if size is None else self._deliver_batch(begun, size))
             except asyncio.CancelledError:
                 self._chains.appendleft(list(begun))
                 raise
@@ -126,7 +128,7 @@ class Emission:
                 return
             settlement = await self._emit(chain.popleft())
             if self._ends_chain(settlement):
-                await self._drop(_taken(chain), "an earlier message of the key was not delivered")
+                await self._drop(_taken(chain), GAP)
 
     def _ends_chain(self, settlement: Settlement) -> bool:
         if settlement.outcome is Settling.DEAD:
@@ -146,21 +148,28 @@ class Emission:
         return settlement
 
     def _next_batch(self, size: int) -> deque[Held]:
-        batch: deque[Held] = deque()
-        while self._chains and len(batch) < size:
-            chain = self._chains.popleft()
-            taken = size - len(batch)
-            batch += chain[:taken]
-            if len(chain) > taken:
-                self._chains.appendleft(chain[taken:])
+        """Whole chains, as many as fit: the rest of one that is cut would be another runner's, at the same time."""
+        batch = deque(self._chains.popleft())
+        while self._chains and len(batch) + len(self._chains[0]) <= size:
+            batch += self._chains.popleft()
         return batch
 
-    async def _deliver_batch(self, waiting: deque[Held]) -> None:
-        for held in waiting:
-            if (reason := await self._obstacle(held, waiting)) is not None:
-                await self._drop(_taken(waiting), reason)
-                return
-        batch, now = _taken(waiting), clock()
+    async def _deliver_batch(self, waiting: deque[Held], size: int) -> None:
+        """More than one batch is of one key: then the next one waits for how this one ended."""
+        while waiting:
+            batch = list(islice(waiting, size))
+            for held in batch:
+                if (reason := await self._obstacle(held, waiting)) is not None:
+                    await self._drop(_taken(waiting), reason)
+                    return
+            for _ in batch:
+                waiting.popleft()
+            if not await self._emit_batch(batch):
+                await self._drop(_taken(waiting), GAP)
+
+    async def _emit_batch(self, batch: Sequence[Held]) -> bool:
+        """Whether every key goes on."""
+        now = clock()
         for held in batch:
             held.started = now
         try:
@@ -170,20 +179,21 @@ class Emission:
             self._end_batch(batch, [settlement_of(held, self.emitter, INTERRUPTED) for held in batch])
             raise
         settlements = [settlement_of(held, self.emitter, answer) for held, answer in zip(batch, answers, strict=True)]
-        self._end_batch(batch, settlements)
+        return self._end_batch(batch, settlements)
 
-    def _end_batch(self, batch: Sequence[Held], settlements: Sequence[Settlement]) -> None:
+    def _end_batch(self, batch: Sequence[Held], settlements: Sequence[Settlement]) -> bool:
         """Of a key only what was delivered without a gap counts: the rest is sent again, in order, behind the gap."""
         broken: set[str] = set()
         for held, settlement in zip(batch, settlements, strict=True):
             key = held.claimed.key
             if key in broken:
                 again = settlement_of(held, self.emitter, INTERRUPTED)
-                self._end(held, again._replace(error_message="an earlier message of the key was not delivered"))
+                self._end(held, again._replace(error_message=GAP))
                 continue
             if key is not None and self._ends_chain(settlement):
                 broken.add(key)
             self._end(held, settlement)
+        return not broken
 
     async def _obstacle(self, held: Held, rest: Sequence[Held]) -> str | None:
         """Why this message must not be emitted now."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from datetime import timedelta
+from itertools import islice
 
 import pytest
 
@@ -84,6 +86,53 @@ async def test_a_batch_emitter_settles_one_by_one_and_of_a_key_the_part_without_
     assert sizes == [6]
     assert world.states() == ["delivered", "pending", "pending", "delivered", "pending", "delivered"]
     assert [row.attempts for row in world.store.rows.values()] == [0, 1, 0, 0, 1, 0]
+
+
+async def emit_chains(world: World, *sizes: int) -> None:
+    """Of each key so many at once, as a claim of lanes gives them."""
+    for number, size in enumerate(sizes):
+        world.publish(size, key=f"k{number}")
+    drain = world.drain()
+    [emission] = drain._emissions.values()
+    wanted, asked = drain._request(isolated=False), clock()
+    held = iter([drain._hold(each, wanted, asked) for each in (await world.store.claim(wanted)).messages])
+    emission.submit([list(islice(held, size)) for size in sizes])
+    await drain._quiet()
+    await drain.abandon()
+
+
+async def test_no_two_batches_hold_messages_of_one_key_at_a_time():
+    """The second could arrive before the first, and would go on behind what failed in it."""
+    world, in_hand, together, sent = World(), Counter(), [], []
+
+    @world.emitter(batch=30)
+    async def send(messages):
+        keys = {message.key for message in messages}
+        in_hand.update(keys)
+        together.extend(key for key in keys if in_hand[key] > 1)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        in_hand.subtract(keys)
+        sent.extend((message.key, message.payload) for message in messages)
+
+    await emit_chains(world, 45, 45, 10)
+    assert together == []
+    for key, size in (("k0", 45), ("k1", 45), ("k2", 10)):
+        assert [payload for of, payload in sent if of == key] == list(range(size))
+
+
+async def test_behind_a_batch_with_a_gap_no_other_of_its_key_is_sent():
+    world, sizes = World(), []
+
+    @world.emitter(batch=10)
+    async def send(messages):
+        sizes.append(len(messages))
+        return [ValueError("no") if message.payload == 15 else Delivered() for message in messages]
+
+    await emit_chains(world, 35)
+    assert sizes == [10, 10]
+    assert world.states() == ["delivered"] * 15 + ["pending"] * 20
+    assert [row.attempts for row in world.store.rows.values()] == [0] * 15 + [1] + [0] * 19
 
 
 @pytest.mark.parametrize("answer", [[Delivered()], ValueError("no")])
