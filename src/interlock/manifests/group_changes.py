@@ -41,10 +41,16 @@ async def prepare_groups(
     app: str | None,
     declared: Mapping[str, GroupDeclaration],
     used: Collection[str],
+    only_new: bool = False,
 ) -> GroupChanges:
-    """See to it that all groups exist, and give what is queued the priorities that they are about to have."""
+    """See to it that all groups exist, and give what is queued the priorities that they are about to have.
+
+    With `only_new` nothing is said of groups of which the app said something before.
+    """
     rows = await groups.ensure(conn, declared.keys() | set(used))
-    changes = [change for row in rows.values() if (change := _change(row, declared.get(row.name), app)) is not None]
+    speaker = app or NAMELESS
+    spoken = [row for row in rows.values() if not (only_new and (speaker in row.said or row.name not in declared))]
+    changes = [change for row in spoken if (change := _change(row, declared.get(row.name), app)) is not None]
     priorities = {change["id"]: change["columns"]["priority"] for change in changes if "priority" in change["columns"]}
     if priorities:
         await groups.copy_priority(conn, priorities)

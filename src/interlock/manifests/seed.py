@@ -77,10 +77,13 @@ class Seeding:
         self._announced: UUID | None = None
         self._prune_at = 0.0
 
-    async def seed(self) -> Seeded:
-        """Write what code declares; only what it declares differently than before changes anything."""
+    async def seed(self, *, only_new: bool = False) -> Seeded:
+        """Write what code declares; only what it declares differently than before changes anything.
+
+        With `only_new` what is there stays as it is, whatever this code says of it.
+        """
         server, words = self._server(), worded(self._declarations.manifests.values())
-        seeded = await declaring(self._database, lambda conn: self._seed(conn, server, words))
+        seeded = await declaring(self._database, lambda conn: self._seed(conn, server, words, only_new=only_new))
         self._announced, self._prune_at = server, self._next_pruning()
         self._emit(
             ManifestsSeeded(
@@ -101,9 +104,12 @@ class Seeding:
         return pruned
 
     async def tick(self) -> timedelta:
-        """A server that was marked lost seeds again: others may have pruned what it alone declares."""
+        """A server that was marked lost seeds again: others may have pruned what it alone declares.
+
+        What it finds is left alone, because newer code may have written it since this server started.
+        """
         if self._server() not in (None, self._announced):
-            await self.seed()
+            await self.seed(only_new=self._announced is not None)
         elif self._may_prune and self._clock.monotonic() >= self._prune_at:
             await self.prune()
         return min(self._interval, LOOK_AT_ONESELF)
@@ -115,22 +121,25 @@ class Seeding:
     def _next_pruning(self) -> float:
         return self._clock.monotonic() + self._interval.total_seconds()
 
-    async def _seed(self, conn: Connection, server: UUID | None, words: list[Worded]) -> Seeded:
+    async def _seed(self, conn: Connection, server: UUID | None, words: list[Worded], *, only_new: bool) -> Seeded:
         now = await self._rows.now(conn, self._clock.injected())
-        groups = await self._prepare_groups(conn)
+        groups = await self._prepare_groups(conn, only_new=only_new)
         trains = [_train_row(train, groups) for train in self._declarations.trains]
-        await self._trains.announce(conn, trains, app=self._app)
-        writer = Writer(self._rows, app=self._app, origin=Origin.DECLARED, groups=groups.ids, now=now)
+        await self._trains.announce(conn, trains, app=self._app, only_new=only_new)
+        writer = Writer(
+            self._rows, app=self._app, origin=Origin.DECLARED, groups=groups.ids, now=now, only_new=only_new
+        )
         written = await writer.write(conn, words)
         switched = await groups.apply(conn, self._groups)
         pruned = await self._announce_and_prune(conn, server)
         await self._wake(conn, written, switched=switched)
         return Seeded(written.created, written.changed, written.unchanged, pruned)
 
-    async def _prepare_groups(self, conn: Connection) -> GroupChanges:
+    async def _prepare_groups(self, conn: Connection, *, only_new: bool) -> GroupChanges:
         used = {manifest.group for manifest in self._declarations.manifests.values()}
         used |= {train.options.group for train in self._declarations.trains if train.options.group is not None}
-        return await prepare_groups(conn, self._groups, app=self._app, declared=self._declarations.groups, used=used)
+        declared = self._declarations.groups
+        return await prepare_groups(conn, self._groups, app=self._app, declared=declared, used=used, only_new=only_new)
 
     async def _announce_and_prune(self, conn: Connection, server: UUID | None) -> tuple[str, ...]:
         if self._app is None or server is None:

@@ -65,9 +65,17 @@ class Writer:
     """Writes declarations of one app, at one time, in a transaction that holds the lock of all declarations."""
 
     def __init__(
-        self, rows: DeclaredManifests, *, app: str | None, origin: Origin, groups: Mapping[str, int], now: datetime
+        self,
+        rows: DeclaredManifests,
+        *,
+        app: str | None,
+        origin: Origin,
+        groups: Mapping[str, int],
+        now: datetime,
+        only_new: bool = False,
     ) -> None:
         self._rows, self._app, self._origin, self._groups, self._now = rows, app, origin, groups, now
+        self._only_new = only_new
         self._ids: dict[str, int] = {}
 
     async def write(self, conn: Connection, words: Sequence[Worded]) -> Written:
@@ -91,7 +99,7 @@ class Writer:
                 row = found.get(one.declaration.external_id)
                 if row is None:
                     new.append(one)
-                else:
+                elif not self._only_new:
                     edits.extend(self._edit(row, one))
         return new, edits
 

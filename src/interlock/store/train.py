@@ -19,11 +19,13 @@ class AnnouncedTrains:
     def __init__(self, sql: Catalog) -> None:
         self._sql = sql
 
-    async def announce(self, conn: Connection, trains: Sequence[Columns], *, app: str | None) -> int:
+    async def announce(
+        self, conn: Connection, trains: Sequence[Columns], *, app: str | None, only_new: bool = False
+    ) -> int:
         """Write those that are new, changed, or were last seen long ago; answers how many."""
-        ordered = sorted(trains, key=lambda train: str(train["name"]))
+        ordered, statement = sorted(trains, key=lambda train: str(train["name"])), self._sql["train/announce"]
         return sum(
-            [len(await self._sql["train/announce"].fetch(conn, rows=batch, app=app)) for batch in batches(ordered)]
+            [len(await statement.fetch(conn, rows=batch, app=app, only_new=only_new)) for batch in batches(ordered)]
         )
 
     async def forget(self, conn: Connection, *, older_than: timedelta) -> list[str]:

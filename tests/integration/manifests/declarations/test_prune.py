@@ -68,6 +68,46 @@ async def test_a_server_that_was_marked_lost_brings_back_what_was_pruned_meanwhi
     assert await world.manifests() == ["mine", "other"]
 
 
+async def test_a_server_that_was_marked_lost_leaves_what_newer_code_has_written_since(world):
+    """It will soon be gone: nobody would write the words of the newer code again."""
+
+    def code(minutes: int, cap: int, **train):
+        version = world.version()
+        group = version.group("etl", max_active_jobs=cap)
+        version.train(lambda: None, name="t", **train)
+        version.schedule("m", version.greet.bind(), every(minutes=minutes), group=group)
+        return version
+
+    async def stored() -> tuple:
+        row, groups = await world.manifest("m"), await world.groups()
+        priority = await world.conn.fetchval("SELECT priority FROM interlock.train WHERE name = 't'")
+        return row["schedule"]["interval_us"], row["declared"], groups["etl"]["max_active_jobs"], priority
+
+    server = [await world.register()]
+    old = world.seeding(code(1, 1, priority=1))
+    old._server = lambda: server[0]
+    await old.seed()
+    await world.start(code(2, 2, priority=2))
+    newer = await stored()
+    server[0] = await world.register()
+    await old.tick()
+    assert await stored() == newer
+    assert newer[0] == 120_000_000
+    assert newer[2:] == (2, 2)
+
+
+async def test_a_group_that_was_forgotten_meanwhile_comes_back_as_it_was_declared(world):
+    version, server = declaring(world, "mine"), [await world.register()]
+    version.group("etl", max_active_jobs=3)
+    lonely = world.seeding(version)
+    lonely._server = lambda: server[0]
+    await lonely.seed()
+    await world.conn.execute("DELETE FROM interlock.manifest_group WHERE name = 'etl'")
+    server[0] = await world.register()
+    await lonely.tick()
+    assert (await world.groups())["etl"]["max_active_jobs"] == 3
+
+
 @pytest.mark.parametrize("kind", ["scheduled", "manual"])
 @pytest.mark.parametrize("busy", ["queued", "active"])
 async def test_what_is_queued_or_runs_stays_until_it_ended(world, busy, kind):

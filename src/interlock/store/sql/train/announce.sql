@@ -9,11 +9,12 @@ from jsonb_populate_recordset(null::/*schema*/train, :rows::jsonb) r
 where not exists (
     select from /*schema*/train t
     where t.name = r.name
-      and t.last_seen_at > statement_timestamp() - interval '1 hour'
-      and (t.aliases, t.app, t.group_id, t.input_schema, t.retention, t.priority, t.max_attempts, t.retry_delay,
-           t.max_retry_delay, t.retry_backoff, t.timeout)
-            is not distinct from (r.aliases, :app::text, r.group_id, r.input_schema, r.retention, r.priority,
-                                  r.max_attempts, r.retry_delay, r.max_retry_delay, r.retry_backoff, r.timeout))
+      and (:only_new::boolean or (
+          t.last_seen_at > statement_timestamp() - interval '1 hour'
+          and (t.aliases, t.app, t.group_id, t.input_schema, t.retention, t.priority, t.max_attempts, t.retry_delay,
+               t.max_retry_delay, t.retry_backoff, t.timeout)
+                is not distinct from (r.aliases, :app::text, r.group_id, r.input_schema, r.retention, r.priority,
+                                      r.max_attempts, r.retry_delay, r.max_retry_delay, r.retry_backoff, r.timeout))))
 order by r.name
 on conflict (name) do update
 set aliases = excluded.aliases, app = excluded.app, group_id = excluded.group_id,
