@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from interlock.observe.events.server import LeaseRenewalFailed
-from interlock.runtime.lease import ServerLease
+from interlock.runtime.lease import LEAVING, ServerLease
 from interlock.runtime.loop import Alarm, Loop, LoopBackoff
 
 if TYPE_CHECKING:
@@ -77,7 +77,13 @@ class Keeper:
             raise
 
     async def run(self) -> None:
-        await self._ended.wait()
+        try:
+            await self._ended.wait()
+        except asyncio.CancelledError:
+            # The deadline of all has passed. A process that ended now would look lost, and not gone.
+            self.stop()
+            await self._ended.wait(timedelta(seconds=LEAVING))
+            raise
 
     def stop(self) -> None:
         if self._pid == os.getpid():

@@ -7,11 +7,13 @@ import os
 import socket
 import threading
 import time
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
 from interlock.errors import DatabaseUnavailable
+from interlock.observe.events import ComponentAbandoned
 from interlock.observe.events.server import (
     LeaseLostByServer,
     LeaseRenewalFailed,
@@ -19,6 +21,9 @@ from interlock.observe.events.server import (
     ServerGone,
     ServerRegistered,
 )
+from interlock.runtime import keeper as keeper_module
+from interlock.runtime import supervisor as supervisor_module
+from interlock.runtime.supervisor import Supervisor
 from interlock.store.server import Servers
 from tests.harness.ports import free_port
 from tests.harness.waiting import eventually
@@ -213,6 +218,39 @@ async def test_a_start_that_is_given_up_as_it_succeeds_has_left_the_registry_whe
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert list((await house.states()).values()) == ["gone"]
+
+
+class NeverEnds:
+    name = "job"
+
+    async def start(self) -> None: ...
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["deadline", "forced"])
+async def test_a_server_whose_time_to_stop_is_over_has_left_the_registry_when_it_ends(house, monkeypatch, forced):
+    keeper = house.keeper()
+    leave = keeper._lease.leave
+
+    async def leave_slowly() -> None:
+        await asyncio.sleep(0.2)
+        await leave()
+
+    monkeypatch.setattr(keeper._lease, "leave", leave_slowly)
+    monkeypatch.setattr(keeper_module, "LEAVING", 60)
+    monkeypatch.setattr(supervisor_module, "_FORCED_CLEANUP", timedelta(minutes=1))
+    limit = timedelta(hours=1) if forced else timedelta(milliseconds=1)
+    server = Supervisor([keeper, NeverEnds()], emit=house.events.append, shutdown_timeout=limit)
+    await server.start()
+    if forced:
+        server.force()
+    await server.stop()
+    assert list((await house.states()).values()) == ["gone"]
+    assert house.told(ComponentAbandoned) == []
 
 
 def never_answers(keeper, monkeypatch) -> None:
