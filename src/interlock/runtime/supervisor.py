@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from interlock.errors import ComponentEnded
 from interlock.observe.events.loop import ComponentAbandoned, ComponentFailed, Draining, Stopped
+from interlock.runtime import last_resort
 from interlock.runtime.loop import Alarm
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from interlock.observe.bus import Emit
     from interlock.runtime.loop import Loop
 
+FORCING = 2  # the signal that does so
 _FORCED_CLEANUP = timedelta(seconds=0.5)
 
 
@@ -121,7 +123,9 @@ class Supervisor:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Inside the block the first SIGTERM or SIGINT drains and the second forces; only in the main thread."""
+        """Inside the block the first SIGTERM or SIGINT drains and the second forces, also where a body blocks the event
+        loop; only in the main thread.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -131,19 +135,24 @@ class Supervisor:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            if self._signals >= FORCING:
+                last_resort.call_off()
 
     def _take_signals(self, loop: asyncio.AbstractEventLoop) -> dict[signal.Signals, Any]:
         # Threadsafe although it is the same thread: only that wakes an event loop that waits for input.
         def handler(*_: object) -> None:
+            self._signals += 1
+            if self._signals == FORCING:
+                last_resort.end_in(last_resort.BLOCKED)
             loop.call_soon_threadsafe(self._signalled)
 
         return {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def _signalled(self) -> None:
-        self._signals += 1
-        if self._signals == 1:
+        if self._signals < FORCING:
             self.request_stop()
-        else:
+        elif not self.forced:
+            last_resort.end_in(last_resort.SLOW)
             self.force()
 
     async def _start(self, component: Component) -> None:

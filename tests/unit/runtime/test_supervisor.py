@@ -14,6 +14,7 @@ import pytest
 from interlock.errors import ComponentEnded
 from interlock.observe.bus import discard
 from interlock.observe.events import ComponentAbandoned, ComponentFailed, Draining, LoopFailed, Stopped
+from interlock.runtime import last_resort
 from interlock.runtime.loop import Loop
 from interlock.runtime.supervisor import LoopComponent, Supervisor
 
@@ -279,10 +280,13 @@ async def test_handlers_are_restored_afterwards():
 
 
 SERVER = """
-import asyncio, sys
+import asyncio, sys, time
 from datetime import timedelta
 from interlock.observe.events import Draining
+from interlock.runtime import last_resort
 from interlock.runtime.supervisor import Supervisor
+
+last_resort.BLOCKED, last_resort.SLOW = map(float, sys.argv[2:])
 
 def say(text):
     print(text, flush=True)
@@ -294,14 +298,24 @@ class Worker:
     async def start(self): pass
     async def run(self):
         say("running")
+        if sys.argv[1] == "blocks":
+            block_the_loop()
         try:
             await self.asked.wait()
+            if sys.argv[1].startswith("blocks"):
+                await asyncio.Event().wait()
             if sys.argv[1] == "lingers":
                 await asyncio.Event().wait()
         except asyncio.CancelledError:
             say("cancelled")
+            if sys.argv[1] == "blocks when cancelled":
+                block_the_loop()
             raise
     def stop(self): self.asked.set()
+
+def block_the_loop():
+    while True:
+        time.sleep(600)
 
 def emit(event):
     if isinstance(event, Draining):
@@ -323,8 +337,9 @@ sys.exit(code)
 def server():
     started = []
 
-    def start(behaviour):
-        process = subprocess.Popen([sys.executable, "-c", SERVER, behaviour], stdout=subprocess.PIPE, text=True)
+    def start(behaviour, *, blocked=600.0, slow=600.0):
+        command = [sys.executable, "-c", SERVER, behaviour, str(blocked), str(slow)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout.readline() == "running\n"
         return process
@@ -332,8 +347,7 @@ def server():
     yield start
     for process in started:
         process.kill()
-        process.wait()
-        process.stdout.close()
+        process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -356,3 +370,46 @@ def test_the_second_signal_forces(server, first, second):
     process.send_signal(second)
     assert process.stdout.read().splitlines() == ["cancelled", "ended"]
     assert process.wait(60) == 1
+
+
+def test_the_second_signal_ends_a_server_whose_event_loop_is_blocked_and_shows_by_what(server):
+    process = server("blocks", blocked=0.1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    said, shown = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, "")
+    assert "in block_the_loop" in shown
+
+
+def test_it_does_so_too_where_a_body_blocks_as_it_is_cancelled(server):
+    process = server("blocks when cancelled", slow=0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "draining 7\n"
+    process.send_signal(signal.SIGTERM)
+    said, shown = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, "cancelled\n")
+    assert "in block_the_loop" in shown
+
+
+async def test_one_that_ends_by_itself_after_the_second_signal_is_not_ended(monkeypatch):
+    story = []
+    monkeypatch.setattr(last_resort, "end_in", story.append)
+    monkeypatch.setattr(last_resort, "call_off", lambda: story.append("called off"))
+    watched = supervisor([Part("a", [], lingers=True)], shutdown_timeout=AN_HOUR)
+    with watched.handle_signals():
+        running = asyncio.create_task(watched.run_until_stopped())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(number)
+        await running
+    assert story == [last_resort.BLOCKED, last_resort.SLOW, "called off"]
+    assert watched.forced
+
+
+async def test_after_one_signal_the_time_is_not_limited(monkeypatch):
+    monkeypatch.setattr(last_resort, "end_in", pytest.fail)
+    watched = supervisor([Part("a", [])])
+    with watched.handle_signals():
+        running = asyncio.create_task(watched.run_until_stopped())
+        signal.raise_signal(signal.SIGTERM)
+        await running
+    assert not watched.forced
