@@ -14,9 +14,9 @@ for _, slot in ipairs(redis.call('HKEYS', open_key)) do
     if slot ~= 'fence' and redis.call('HGET', key, 'token') == ARGV[1] then
         local left = milliseconds_left(key)
         if left > 0 then
+            redis.call('PEXPIRE', key, left) -- first what needs no memory, as in extend
             redis.call('HSET', open_key, slot, '')
             redis.call('HSET', key, 'token', '')
-            redis.call('PEXPIRE', key, left)
         else
             redis.call('HDEL', open_key, slot)
             redis.call('DEL', key)
