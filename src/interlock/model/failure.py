@@ -25,10 +25,11 @@ def kind_of(error: BaseException) -> str:
     return storable(kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}")
 
 
-def message_of(error: BaseException) -> str:
+def message_of(found: object) -> str:
+    """The text of an error, or of whatever else a user's code answered."""
     try:
-        text = str(error)
-    except BaseException as broken:  # noqa: BLE001  the text of an error is user code too
+        text = str(found)
+    except BaseException as broken:  # noqa: BLE001  such a text is user code too
         text = f"its text cannot be shown: {type(broken).__name__}"
     return shortened(storable(text), LONGEST_MESSAGE)
 

@@ -51,7 +51,7 @@ async def _called(emitter: Emitter, arguments: tuple[Any, ...], threads: Threads
         if _is_cancelled():
             raise
         return error  # of something that the emitter waited for, and no end of this worker
-    except (Exception, SystemExit) as error:  # noqa: BLE001  an emitter may raise anything; it is its answer
+    except BaseException as error:  # noqa: BLE001  an emitter may raise anything; it is its answer
         return error
 
 

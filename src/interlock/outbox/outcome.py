@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from interlock.locks.deadline import clock
-from interlock.model.failure import message_of, shortened, storable
+from interlock.model.failure import message_of, shortened
 from interlock.model.message import MAX_ATTEMPTS, Dead, Delivered, Settlement, Settling
 from interlock.model.outcome import Retry, Snooze
 
@@ -51,7 +51,7 @@ def _delivered(held: Held, record_id: str | None) -> Settlement:
 
 def _text(found: object) -> str:
     """Record ids and codes are often numbers."""
-    return storable(str(found))[:LONGEST_WORD]
+    return message_of(found)[:LONGEST_WORD]
 
 
 def _failed(held: Held, emitter: Emitter, error: BaseException, after: timedelta | None) -> Settlement:

@@ -526,7 +526,11 @@ class Deadly(Exception):
         raise SystemExit
 
 
-STRANGE = [asyncio.CancelledError("a task it waited for"), StopIteration("end"), SystemExit(1), Deadly()]
+class Panic(BaseException):
+    """As libraries written in Rust raise where they find themselves broken."""
+
+
+STRANGE = [asyncio.CancelledError("a task it waited for"), StopIteration("end"), SystemExit(1), Deadly(), Panic("no")]
 
 
 @pytest.mark.parametrize("error", STRANGE, ids=repr)
@@ -546,15 +550,25 @@ async def test_strange_errors_are_failures_of_the_delivery_like_any_other(error,
         assert (await world.drain().step()).settled == {"retry": 2}
 
 
+async def test_a_record_id_that_has_no_text_is_still_a_delivery():
+    world = World(outbox_concurrency=1)
+    world.emitter()(lambda _message: Delivered(Deadly()))
+    world.publish(2)
+    drain = world.drain()
+    assert (await drain.step()).settled == {"delivered": 2}
+    assert world.store.rows[1].record_id == "its text cannot be shown: SystemExit"
+
+
+@pytest.mark.parametrize("error", [SystemExit, Panic])
 @pytest.mark.parametrize("batch", [None, 10])
-async def test_a_drain_goes_on_after_an_emitter_that_exits(batch):
+async def test_a_drain_goes_on_after_an_emitter_that_exits(batch, error):
     world, calls = World(outbox_concurrency=1), []
 
     @world.emitter(batch=batch)
     async def send(_message):
         calls.append(1)
         if len(calls) == 1:
-            raise SystemExit(1)
+            raise error(1)
 
     drain = world.drain()
     async with asyncio.timeout(15):
