@@ -75,8 +75,7 @@ def first_plan(
     now = instant(now)
     match schedule:
         case Every():
-            # A grid that starts inside an exclusion may never leave it (weekly, first stored on an excluded Saturday).
-            nominal = _first_allowed(schedule, now - TICK, now, exclusions, tz) or next_allowed(exclusions, tz, now)
+            nominal = _first_allowed(schedule, now - TICK, now, exclusions, tz)
         case Once():
             nominal = single_time(schedule, now)
         case _:
@@ -215,16 +214,19 @@ def _first_allowed(
     """The first occurrence after `after` that nothing excludes, going from exclusion to exclusion.
 
     It is looked for within the horizon, and beyond it among the first few: leap days, for example, lie years apart.
+    The grid of an interval that never leaves an exclusion (weekly, on a Saturday) goes on from where that ends.
     """
     horizon, looked_at = after + HORIZON, 0
-    nominal = next_occurrence(schedule, after, anchor)
+    first = nominal = next_occurrence(schedule, after, anchor)
     while nominal is not None and exclusions and (nominal <= horizon or looked_at < _FEW):
         allowed = next_allowed(exclusions, tz, nominal)
         if allowed == nominal:
             return nominal
         nominal = None if allowed is None else next_occurrence(schedule, allowed - TICK, anchor)
         looked_at += 1
-    return None if exclusions else nominal
+    if not exclusions:
+        return nominal
+    return next_allowed(exclusions, tz, first) if first is not None and isinstance(schedule, Every) else None
 
 
 def _vary(

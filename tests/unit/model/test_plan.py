@@ -73,6 +73,12 @@ def test_an_interval_whose_whole_grid_is_excluded_starts_where_the_exclusion_end
     assert following(every(weeks=1), weekly, exclusions=WEEKEND) == Plan(MONDAY + 7 * DAY)
 
 
+def test_an_interval_that_is_due_when_its_whole_grid_is_excluded_runs_again_where_the_exclusion_ends():
+    plan = following(every(weeks=1), Plan(SATURDAY), now=SATURDAY, exclusions=WEEKEND)
+    assert plan == Plan(MONDAY + 7 * DAY)
+    assert following(every(weeks=1), plan, exclusions=WEEKEND) == Plan(MONDAY + 14 * DAY)
+
+
 def test_where_nothing_is_ever_allowed_there_is_no_plan():
     always = [exclude.weekdays(*WEEKDAYS)]
     assert first(every(hours=1), exclusions=always) is None

@@ -51,6 +51,13 @@ def test_a_new_exclusion_moves_a_plan_out_of_it_and_a_removed_one_lets_it_back()
     assert edited(cron("30 * * * *"), moved, cron("30 * * * *")) == Plan(NOON + 30 * MINUTE)
 
 
+@pytest.mark.parametrize("weeks", [1, 2])
+def test_an_interval_whose_whole_grid_is_excluded_by_an_edit_goes_on_where_the_exclusion_ends(weeks):
+    saturday, monday = NOON + timedelta(days=4), datetime(2024, 5, 13, tzinfo=UTC)
+    weekend = [exclude.weekdays("sat", "sun")]
+    assert edited(every(weeks=weeks), Plan(saturday), every(weeks=weeks), exclusions=weekend) == Plan(monday)
+
+
 def test_a_new_variance_is_drawn_for_the_same_fire():
     planned = Plan(NOON + 30 * MINUTE)
     assert edited(every(hours=1), planned, every(hours=1), variance=10 * MINUTE) == Plan(planned.nominal, 5 * MINUTE)
