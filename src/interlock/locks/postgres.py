@@ -2,11 +2,13 @@
 
 Every verb is one statement, and more only while hosts disagree on N. It runs on a connection of our own, not on the
 pool of the work: a pool resets a connection after each use, which would double the round trips, and may be used up by
-the very work that wants a lock.
+the very work that wants a lock. However many want one at once, they share a few: each could use up what the database
+allows, and then nobody could even renew.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from interlock.locks.per_loop import PerLoop
@@ -22,13 +24,13 @@ if TYPE_CHECKING:
     from interlock.store.database import Database
 
 T = TypeVar("T")
-IDLE_CONNECTIONS = 2
+MOST_CONNECTIONS = 4  # of an event loop, beside the keeper's
 
 
 class PostgresLocks:
     def __init__(self, database: Database, namespace: str) -> None:
         self._database, self._slots = database, LockSlots(database.sql, namespace)
-        self._idle: PerLoop[list[Connection]] = PerLoop(list, _close_all)
+        self._connections: PerLoop[_Connections] = PerLoop(_Connections, _close_all)
 
     @property
     def where(self) -> str:
@@ -57,7 +59,7 @@ class PostgresLocks:
             return PostgresLine(await self._database.connect("lock keeper"), self._slots, self.where)
 
     async def close(self) -> None:
-        await self._idle.close()
+        await self._connections.close()
 
     async def _acquire(self, conn: Connection, request: SlotRequest) -> Grant | Refusal:
         answer = await self._slots.acquire(conn, request)
@@ -69,25 +71,31 @@ class PostgresLocks:
 
     async def _on_connection(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """On an idle connection or a new one; one that failed in any way is not used again."""
+        ours = self._connections.get()
         with lock_service(self.where):
-            idle = self._idle.get()
-            conn = await self._idle_or_new(idle)
-            try:
-                answer = await work(conn)
-            except BaseException:
-                conn.terminate()
-                raise
-            if len(idle) < IDLE_CONNECTIONS:
-                idle.append(conn)
-            else:
-                await conn.close()
-            return answer
+            async with ours.turns:
+                conn = await self._idle_or_new(ours.idle)
+                try:
+                    answer = await work(conn)
+                except BaseException:
+                    conn.terminate()
+                    raise
+                ours.idle.append(conn)
+                return answer
 
     async def _idle_or_new(self, idle: list[Connection]) -> Connection:
         while idle:
             if not (conn := idle.pop()).is_closed():
                 return conn
         return await self._database.connect("locks")
+
+
+class _Connections:
+    """Those of one event loop that nobody uses now, and how many more may be in use."""
+
+    def __init__(self) -> None:
+        self.idle: list[Connection] = []
+        self.turns = asyncio.Semaphore(MOST_CONNECTIONS)
 
 
 class PostgresLine:
@@ -111,6 +119,6 @@ class PostgresLine:
         self._conn.terminate()
 
 
-async def _close_all(idle: list[Connection]) -> None:
-    while idle:
-        await idle.pop().close(timeout=1)
+async def _close_all(ours: _Connections) -> None:
+    while ours.idle:
+        await ours.idle.pop().close(timeout=1)
