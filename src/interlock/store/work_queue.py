@@ -10,7 +10,7 @@ from interlock.model.work import Lineage
 from interlock.store.adapters.protocol import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from interlock.model.work import NewEntry, Terms
@@ -46,6 +46,11 @@ class WorkQueue:
             return (yield from self._enqueue_alike(entries, options, declared))
         ids: dict[int, int] = {}
         left = dict(enumerate(entries))
+        if len(entries) > 1:
+            # Of several none is to be written if a key refuses one of them, for the caller may commit all the same.
+            yield from self._look_up(ids, left)
+            if not left:
+                return _in_order(ids)
         for _ in range(LOOKUPS):
             rows = yield Call(self._sql["work_queue/enqueue"], _columns(list(left.values())) | options)
             unknown = [row["unknown_group"] for row in rows if row["unknown_group"] is not None]
@@ -53,11 +58,9 @@ class WorkQueue:
                 yield from self._write_groups(unknown, declared)
                 continue
             _take_written(ids, left, rows)
-            if left:
-                holders = yield Call(self._sql["work_queue/holders"], {"keys": [entry.key for entry in left.values()]})
-                _take_held(ids, left, holders)
+            yield from self._look_up(ids, left)
             if not left:
-                return [ids[place] for place in range(len(entries))]
+                return _in_order(ids)
         raise KeyContended(key=next(str(entry.key) for entry in left.values()))
 
     def _enqueue_alike(
@@ -75,6 +78,16 @@ class WorkQueue:
             [row] = yield call
         ids: list[int] = row["ids"]
         return ids
+
+    def _look_up(self, ids: dict[int, int], left: dict[int, NewEntry]) -> Steps[None]:
+        """Who holds the keys of these; raises where that is no answer to the caller."""
+        keyed = {place: entry for place, entry in left.items() if entry.key is not None}
+        if keyed:
+            _refuse_two_trains(keyed.values())
+            holders = yield Call(self._sql["work_queue/holders"], {"keys": [entry.key for entry in keyed.values()]})
+            _take_held(ids, keyed, holders)
+            for place in ids.keys() & left.keys():
+                del left[place]
 
     async def follow(self, conn: Connection, first_entry_id: int) -> Lineage | None:
         """How the work that began with this entry is doing; None says that there is no trace of it."""
@@ -137,18 +150,32 @@ def _take_written(ids: dict[int, int], left: dict[int, NewEntry], rows: Iterable
         del left[place]
 
 
-def _take_held(ids: dict[int, int], left: dict[int, NewEntry], holders: Iterable[Row]) -> None:
+def _take_held(ids: dict[int, int], keyed: Mapping[int, NewEntry], holders: Iterable[Row]) -> None:
     """Whoever held a key when it was looked up; a key that was free by then stays left for another try."""
     by_key = {row["key"]: row for row in holders}
-    for place, entry in tuple(left.items()):
+    for place, entry in keyed.items():
         holder = by_key[entry.key]
         if holder["isolation"] != READ_COMMITTED:
             raise KeyNeedsReadCommitted(key=holder["key"], isolation=holder["isolation"])
         if holder["id"] is not None:
-            if holder["train"] not in (entry.terms.train, *entry.terms.aliases):
-                raise KeyTaken(key=holder["key"], train=entry.terms.train, holder=holder["train"])
+            _refuse_another_train(entry, holder["train"])
             ids[place] = holder["id"]
-            del left[place]
+
+
+def _refuse_two_trains(keyed: Iterable[NewEntry]) -> None:
+    """The first of a batch holds a key for the others."""
+    first: dict[str | None, NewEntry] = {}
+    for entry in keyed:
+        _refuse_another_train(entry, first.setdefault(entry.key, entry).terms.train)
+
+
+def _refuse_another_train(entry: NewEntry, holder: str) -> None:
+    if holder not in (entry.terms.train, *entry.terms.aliases):
+        raise KeyTaken(key=str(entry.key), train=entry.terms.train, holder=holder)
+
+
+def _in_order(ids: Mapping[int, int]) -> list[int]:
+    return [ids[place] for place in range(len(ids))]
 
 
 def _lineage(row: Record) -> Lineage:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 
-from interlock.errors import ResultBeforeCommit, UnknownWork, UnsupportedConnection
+from interlock.errors import KeyNeedsReadCommitted, KeyTaken, ResultBeforeCommit, UnknownWork, UnsupportedConnection
 from tests.integration.dispatch.shop import Shop
 
 
@@ -144,6 +144,34 @@ async def test_many_runs_share_the_users_transaction(shop, mine, conn):
     assert (len(handles), await queued(conn)) == (2, [])
     await mine.commit()
     assert await queued(conn) == ["Ada", "Bob"]
+
+
+async def test_of_many_runs_that_are_refused_for_a_key_none_is_queued_though_the_user_commits(shop, mine, conn):
+    await shop.greet.using(key="k").aenqueue("Ada")
+    runs = [shop.greet.bind("Bob"), shop.greet.using(key="free").order("Cy"), shop.double.using(key="k").order(1)]
+    await mine.begin()
+    with pytest.raises(KeyTaken):
+        await mine.enqueue_many(shop.app, runs)
+    await mine.commit()
+    assert await queued(conn) == ["Ada"]
+    assert await shop.greet.using(key="free").aenqueue("Dan")
+
+
+async def test_of_many_runs_with_one_key_for_two_trains_none_is_queued_though_nobody_held_it(shop, mine, conn):
+    await mine.begin()
+    with pytest.raises(KeyTaken):
+        await mine.enqueue_many(shop.app, [shop.greet.using(key="k").order("Bob"), shop.double.using(key="k").order(1)])
+    await mine.commit()
+    assert await queued(conn) == []
+
+
+async def test_of_many_runs_that_a_frozen_snapshot_refuses_none_is_queued(shop, migrated, conn):
+    mine = await asyncpg.connect(migrated)
+    async with mine.transaction(isolation="repeatable_read"):
+        with pytest.raises(KeyNeedsReadCommitted):
+            await shop.app.aenqueue_many([shop.greet.bind("Bob"), shop.greet.using(key="k").order("Cy")], conn=mine)
+    await mine.close()
+    assert await queued(conn) == []
 
 
 async def test_the_result_is_refused_before_the_commit(shop, mine):
