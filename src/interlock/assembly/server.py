@@ -93,7 +93,7 @@ class Assembly:
             roles=roles if delivers else roles - {Role.OUTBOX},
             trains=slots.trains if works else self._app.trains.names(),
             tags=(
-                *(slots.tags if works else ()),
+                *((*slots.tags, *slots.limit_tags) if works else ()),
                 *(self._app.routes.tags if dispatches else ()),
                 *(server_tags(self._settings.outbox, self._app.outbox.emitters) if delivers else ()),
             ),

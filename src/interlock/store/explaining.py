@@ -152,6 +152,10 @@ class Surroundings:
     timer_servers: int
     workers: Sequence[str]
     slots: int
+    full: int
+    """Of the workers, those without a free slot; `at_limit` have one, but run as many of the train as they may."""
+    at_limit: int
+    with_room: int
     rivals: Sequence[str]
     routed: bool
     """Live dispatchers submit the train elsewhere; `workers` are the runners then, if that is where it goes."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from interlock.worker.job import Job
 
 
+LIMIT_TAG = "concurrency:"
+"""How the registry of servers shows how many of a train run there at once."""
+
+
 class Slots:
     """The jobs that this worker holds, running or standing by. A train may run only where all of its tags are."""
 
@@ -30,6 +34,11 @@ class Slots:
     @property
     def free(self) -> int:
         return max(self.total - len(self.held), 0)
+
+    @property
+    def limit_tags(self) -> tuple[str, ...]:
+        limits = ((train.options.concurrency, name) for train in self._limited.values() for name in _names(train))
+        return tuple(f"{LIMIT_TAG}{limit}:{name}" for limit, name in limits)
 
     @property
     def has_limits(self) -> bool:

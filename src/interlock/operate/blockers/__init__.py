@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlock.operate.blockers.blocker import Blocker, Code
-from interlock.operate.blockers.capacity import behind, global_at_cap, group_at_cap
+from interlock.operate.blockers.capacity import behind, global_at_cap, group_at_cap, no_free_slot
 from interlock.operate.blockers.fleet import claimed_not_started, no_dispatcher, no_worker_for_train, scheduler_stalled
 from interlock.operate.blockers.messages import behind_its_key, breaker_open, message_gave_up, no_drain, topic_parked
 from interlock.operate.blockers.parents import dormant, parent_disabled, parent_not_succeeded
@@ -46,6 +46,7 @@ BLOCKERS: dict[Code, Callable[[Facts], Blocker | None]] = {
     Code.GROUP_AT_CAP: group_at_cap,
     Code.GLOBAL_AT_CAP: global_at_cap,
     Code.BEHIND: behind,
+    Code.NO_FREE_SLOT: no_free_slot,
     Code.NO_WORKER_FOR_TRAIN: no_worker_for_train,
     Code.NO_DISPATCHER: no_dispatcher,
     Code.SCHEDULER_STALLED: scheduler_stalled,

@@ -59,6 +59,36 @@ def behind(facts: Facts) -> Blocker | None:
     )
 
 
+def no_free_slot(facts: Facts) -> Blocker | None:
+    """A worker may have room and not see it yet; where none has, it waits for the end of what runs."""
+    ready = facts.queued is not None and facts.queued.ready
+    offered = facts.dispatched is not None and facts.dispatched.offered
+    around = facts.around
+    if not (ready or offered) or not around.workers or around.with_room:
+        return None
+    return Blocker(
+        code=Code.NO_FREE_SLOT,
+        evidence=_what_is_taken(facts),
+        advice="wait for the end of one, cancel one, start another worker, or raise "
+        + ("worker_slots" if around.full else "the train's concurrency="),
+        command=command("executions", "list", "--active"),
+        details={
+            "workers": len(around.workers),
+            "slots": around.slots,
+            "full": around.full,
+            "limited": around.at_limit,
+        },
+    )
+
+
+def _what_is_taken(facts: Facts) -> str:
+    around, train = facts.around, facts.train
+    full = f"{around.full} have no free slot" if around.full else ""
+    limited = f"{around.at_limit} have as many of it in hand as its concurrency= allows" if around.at_limit else ""
+    found = " and ".join(filter(None, (full, limited)))
+    return f"of the {len(around.workers)} workers ({around.slots} slots) that run the train {train}, {found}"
+
+
 def _holder(holder: CapHolder, facts: Facts) -> str:
     what = holder.external_id or holder.train
     since = f" for {span(facts.now - holder.started_at)}" if holder.started_at is not None else ", not started"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
 import asyncpg
+import pytest
 
 from interlock import Interlock
 from interlock.operate.blockers import BLOCKERS, Code
 from interlock.store.explaining import MOST
+from tests.harness.waiting import eventually
 from tests.integration.operate.explain.station import HOUR, START
 
 
@@ -120,6 +123,59 @@ async def test_counting_stops_at_a_limit_and_says_so(station):
     why = await station.why(f"entry:{await station.entry()}")
     assert why["BEHIND"].details == {"count": MOST, "capped": True, "slots": 50}
     assert f"{MOST}+ others" in why["BEHIND"].evidence
+
+
+@pytest.mark.parametrize(
+    ("slots", "concurrency", "found"),
+    [
+        (1, None, "of the 1 workers (1 slots) that run the train block, 1 have no free slot"),
+        (9, 1, "of the 1 workers (9 slots) that run the train block, 1 have as many of it in hand as its concurrency="),
+    ],
+)
+async def test_the_first_in_the_queue_waits_for_a_slot_and_is_told_so(station, slots, concurrency, found):
+    station.opened(worker_slots=slots, polling_interval=timedelta(milliseconds=100))
+    block, go_on = blocking(station.app, concurrency)
+
+    async def waits() -> bool:
+        return await station.codes(f"entry:{last.id}") == ["NO_FREE_SLOT"]
+
+    async with station.app.running(["worker"]):
+        await block.aenqueue()
+        last = await block.aenqueue()
+        await eventually(waits, what="the want of a slot")
+        why = (await station.why(f"entry:{last.id}"))["NO_FREE_SLOT"]
+        assert found in why.evidence
+        assert why.command == "interlock executions list --active"
+        go_on.set()
+        await last.aresult(timeout=10)
+        assert await station.codes(f"entry:{last.id}") == []
+
+
+async def test_control_where_a_slot_is_free_none_is_said_to_be_missing(station):
+    station.opened(worker_slots=9)
+    station.app.group("off")
+    block, go_on = blocking(station.app, 2)
+    async with station.app.running(["worker"]):
+        first, other = await block.aenqueue(), await block.using(group="off").aenqueue()
+        await station.app.aset_group("off", enabled=False)
+
+        async def runs() -> bool:
+            return "running" in await station.standing(f"entry:{first.id}")
+
+        await eventually(runs, what="the first")
+        assert "NO_FREE_SLOT" not in await station.codes(f"entry:{other.id}")
+        go_on.set()
+
+
+def blocking(app, concurrency):
+    """A train that goes on when the event is set."""
+    go_on = asyncio.Event()
+
+    @app.train(concurrency=concurrency)
+    async def block() -> None:
+        await go_on.wait()
+
+    return block, go_on
 
 
 async def test_a_train_that_no_live_worker_knows_is_named(station):

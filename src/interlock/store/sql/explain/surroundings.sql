@@ -1,6 +1,6 @@
 -- What holds for all work of a group and a train: switches, caps in use, and who lives. Counts stop at the limit.
 with live as materialized (
-    select s.name, s.roles, s.trains, s.tags, s.slots
+    select s.id, s.name, s.roles, s.trains, s.tags, s.slots
     from /*schema*/server s
     where s.state = 'alive'
       and s.lease_until > statement_timestamp()
@@ -8,10 +8,34 @@ with live as materialized (
     -- A train that dispatchers submit elsewhere is run by runners, not by workers.
     select exists (select from live where 'submits:' || :train::text = any(live.tags)) as routed
 ), serving as materialized (
-    select live.name, live.slots, live.trains
+    select live.id, live.name, live.slots, live.trains,
+           (
+               -- As `concurrency:3:train` among its tags.
+               select min(case when split_part(tag, ':', 2) ~ '^[0-9]{1,9}$' then split_part(tag, ':', 2)::integer end)
+               from unnest(live.tags) tag
+               where tag = 'concurrency:' || split_part(tag, ':', 2) || ':' || :train::text
+           ) as most_of_train
     from live, routing
     where case when routing.routed then 'runner' else 'worker' end = any(live.roles)
       and :train::text = any(live.trains)
+), held as materialized (
+    select e.server_id, count(*) as jobs, count(*) filter (
+        where e.train = :train::text
+           or e.train in (
+               select unnest(t.name || t.aliases)
+               from /*schema*/train t
+               where :train::text = any(t.name || t.aliases)
+           )
+    ) as of_train
+    from /*schema*/execution e
+    where e.ended_at is null
+      and e.state = 'in_progress'
+    group by e.server_id
+), room as materialized (
+    select coalesce(held.jobs, 0) >= serving.slots as is_full,
+           coalesce(held.of_train >= serving.most_of_train, false) as is_at_limit
+    from serving
+    left join held on held.server_id = serving.id
 )
 select coalesce(:now::timestamptz, statement_timestamp()) as now,
        g.name as group_name, coalesce(g.enabled, true) as group_enabled, g.max_active_jobs as group_cap,
@@ -53,6 +77,9 @@ select coalesce(:now::timestamptz, statement_timestamp()) as now,
            select coalesce(sum(serving.slots), 0)::integer
            from serving
        ) as slots,
+       (select count(*) from room where is_full) as full,
+       (select count(*) from room where is_at_limit and not is_full) as at_limit,
+       (select count(*) from room where not is_full and not is_at_limit) as with_room,
        array(
            select distinct shared.train
            from serving
