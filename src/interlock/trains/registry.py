@@ -118,6 +118,6 @@ def _default_name(function: Any) -> str:
 
 
 def _check_process(options: TrainOptions, junction: Junction) -> None:
-    if options.process and (junction.is_async or "<locals>" in junction.function.__qualname__):
+    if options.process and (junction.is_async or "<" in junction.function.__qualname__):
         expected = "process=True only on a plain function at module level, which a pool child can import"
         raise InvalidOption(option="process", found=True, expected=expected)

@@ -22,17 +22,16 @@ import sys
 import threading
 import types
 from datetime import timedelta
-from functools import partial, reduce
-from typing import IO, TYPE_CHECKING, Any
+from functools import cache, partial, reduce
+from typing import IO, Any
 
 from interlock.errors import InvalidInput, InvalidOutput
 from interlock.model.failure import kind_of, message_of, traceback_of
 from interlock.model.outcome import Cancel, Outcome, Retry, Snooze
 from interlock.observe.context import ExecutionContext, enter
+from interlock.trains.registry import Registry
 from interlock.trains.run import run_plain
-
-if TYPE_CHECKING:
-    from interlock.trains.train import Train
+from interlock.trains.train import Train
 
 LENGTH = struct.Struct(">Q")
 MAIN = "__interlock_main__"
@@ -117,7 +116,7 @@ def _read_until_the_parent_is_gone(requests: IO[bytes], waiting: queue.SimpleQue
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         enter(ExecutionContext(**request["context"]))
-        train = find_train(request["module"], request["main"], request["qualname"])
+        train = find_train(request["module"], request["main"], request["qualname"], request["context"]["train"])
         return {"output": run_plain(train, request["input"]).decode()}
     except Outcome as outcome:
         return {"outcome": _outcome(outcome)}
@@ -125,16 +124,24 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"raised": _raised(error)}
 
 
-def find_train(module: str, main: str | None, qualname: str) -> Train[..., Any, Any]:
-    """By import; a train of the script that was started is found by running that script under another name."""
+def find_train(module: str, main: str | None, qualname: str, name: str) -> Train[..., Any, Any]:
+    """By import; a train of the script that was started is found by running that script under another name. Where the
+    train has a variable of its own, the name of the function leads to the function.
+    """
     if module == "__main__" and main is not None:
         if MAIN not in sys.modules:
-            sys.modules[MAIN] = types.ModuleType(MAIN)
-            vars(sys.modules[MAIN]).update(runpy.run_path(main, run_name=MAIN))
+            script = types.ModuleType(MAIN)
+            vars(script).update(runpy.run_path(main, run_name=MAIN))
+            sys.modules[MAIN] = script
         module = MAIN
     place: Any = importlib.import_module(module)
-    train: Train[..., Any, Any] = reduce(getattr, qualname.split("."), place)
-    return train
+    found: Any = reduce(getattr, qualname.split("."), place)
+    return found if isinstance(found, Train) else _declared(found, name)
+
+
+@cache
+def _declared(function: Any, name: str) -> Train[..., Any, Any]:
+    return Registry().train(name=name)(function)
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:

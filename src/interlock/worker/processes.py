@@ -21,6 +21,8 @@ from interlock.worker.child import LENGTH, outcome_from
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
     from interlock.worker.job import Job
 
@@ -80,14 +82,20 @@ async def _ask(child: Process, job: Job) -> dict[str, Any]:
 
 
 def _request(job: Job) -> dict[str, Any]:
-    function = job.declaration.junctions[0].function
+    function, main = job.declaration.junctions[0].function, sys.modules.get("__main__")
     return {
-        "module": function.__module__,
-        "main": getattr(sys.modules.get("__main__"), "__file__", None),
+        "module": _started_as(main) if function.__module__ == "__main__" else function.__module__,
+        "main": getattr(main, "__file__", None),
         "qualname": function.__qualname__,
         "input": job.claim.input,
         "context": job.about(),
     }
+
+
+def _started_as(main: ModuleType | None) -> str:
+    """What `python -m` was given: a module of a package can be imported only by that."""
+    spec: ModuleSpec | None = getattr(main, "__spec__", None)
+    return "__main__" if spec is None else spec.name
 
 
 def _output(answer: dict[str, Any]) -> str:

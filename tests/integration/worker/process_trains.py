@@ -24,6 +24,13 @@ def square(n: int) -> dict[str, int]:
     return {"square": n * n, "pid": os.getpid()}
 
 
+def half(n: int) -> int:
+    return n // 2
+
+
+halve = app.train(half, name="halve", process=True)
+
+
 @app.train(process=True)
 def log() -> None:
     logging.getLogger("mine").info("said in a child")

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -48,6 +49,17 @@ async def test_a_plain_function_runs_in_a_child_that_is_kept_for_the_next(works,
         outputs.append(json.loads(row["output"]))
     assert [output["square"] for output in outputs] == [9, 16]
     assert outputs[0]["pid"] == outputs[1]["pid"] != os.getpid()
+
+
+async def test_a_train_in_a_variable_of_its_own_is_found_by_its_function(works, yard, started):
+    row = await works.ended(await yard.dispatch("halve", {"n": 42}), 60)
+    assert (row["state"], row["output"], row["error_message"]) == ("completed", "21", None)
+
+
+async def test_a_train_of_a_module_that_python_started_by_its_name_is_found_by_that():
+    started = [sys.executable, "-m", "tests.integration.worker.started_by_name"]
+    done = await asyncio.to_thread(subprocess.run, started, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("3\n", "")
 
 
 async def test_a_child_that_crashes_fails_its_own_run_and_no_other(works, yard, started):

@@ -14,6 +14,9 @@ def work() -> None: ...
 async def async_work() -> None: ...
 
 
+NAMELESS = (lambda: None,)[0]
+
+
 class Group:
     name = "etl"
 
@@ -123,8 +126,9 @@ def test_an_async_function_cannot_run_in_a_process():
 def test_a_function_that_a_child_cannot_import_cannot_run_in_a_process():
     def local() -> None: ...
 
-    with pytest.raises(InvalidOption, match="module level"):
-        Registry().train(local, process=True)
+    for function in (local, NAMELESS):
+        with pytest.raises(InvalidOption, match="module level"):
+            Registry().train(function, name="local", process=True)
 
 
 @pytest.mark.parametrize(
