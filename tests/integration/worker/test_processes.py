@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,6 +151,16 @@ async def test_a_child_that_was_killed_between_two_jobs_is_not_the_failure_of_th
     assert (row["state"], row["crashes"]) == ("completed", 0)
 
 
+async def test_a_child_that_died_unheard_because_a_body_blocked_the_event_loop_gets_no_job():
+    processes = Processes()
+    first = json.loads(await processes.run(job_of("square", n=1)))["pid"]
+    os.kill(first, signal.SIGKILL)
+    while _runs(first):
+        time.sleep(0.001)  # noqa: ASYNC251  the event loop is to hear of nothing
+    assert json.loads(await processes.run(job_of("square", n=2)))["pid"] != first
+    await processes.close()
+
+
 async def test_a_crash_is_noticed_although_a_process_that_the_child_forked_lives_on(works, yard, started):
     row = await works.ended(await yard.dispatch("crash_before_what_it_forked"))
     assert (row["failure"], row["error_type"]) == ("error", "interlock.errors.ChildDied")
@@ -161,11 +172,14 @@ async def test_a_file_that_what_it_forked_opened_is_open_in_what_that_forks(work
     assert (row["output"], path.read_text()) == ("0", "xx")
 
 
+def job_of(train: str, **arguments: object) -> Job:
+    claim = Claim(1, train, json.dumps(arguments), 1, 1, None, datetime.now(UTC), None, None, None, keyed=False)
+    return Job(claim, process_trains.app.trains.get(train), token=uuid4(), server=uuid4(), services=None)
+
+
 async def parent(path: str) -> None:
     """A process with a child that spins for ever."""
-    claim = Claim(1, "spin", json.dumps({"path": path}), 1, 1, None, datetime.now(UTC), None, None, None, keyed=False)
-    train = process_trains.app.trains.get("spin")
-    await Processes().run(Job(claim, train, token=uuid4(), server=uuid4(), services=None))
+    await Processes().run(job_of("spin", path=path))
 
 
 async def test_a_child_dies_with_its_parent_whatever_it_is_doing(fleet, tmp_path):
