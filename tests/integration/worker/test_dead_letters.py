@@ -68,6 +68,15 @@ async def test_a_manual_run_stays_one_that_blocks_nothing(desk, died, yard):
     assert await yard.conn.fetchval("SELECT last_resolved_at FROM interlock.manifest WHERE id = $1", manifest) is None
 
 
+async def test_each_activation_of_a_dormant_child_has_a_dead_letter_of_its_own(desk, died, yard):
+    """It has an input of its own, so that the one that is open says nothing about it."""
+    child = await yard.manifest("repair", kind="dormant", parent=await yard.manifest("parent"), planned=False)
+    letters = [await died(kind="dormant", manifest=child) for _ in range(2)]
+    assert [letter.id for letter in await desk.alist()] == letters
+    await desk.arequeue_all()
+    assert [entry["kind"] for entry in await yard.queued()] == ["dormant", "dormant"]
+
+
 async def test_of_many_who_resolve_it_at_once_one_wins(desk, died, yard):
     letter = await died()
     acts = [desk.arequeue(letter, actor=f"a{n}") for n in range(4)]

@@ -217,7 +217,8 @@ create table /*schema*/dead_letter (
     check (requeued_entry_id is null or state = 'retried')
 );
 
-create unique index dead_letter_one_open_per_manifest on /*schema*/dead_letter (manifest_id)
+create unique index dead_letter_one_open_per_manifest
+    on /*schema*/dead_letter (manifest_id, (case when kind = 'dormant' then first_entry_id else 0 end))
     where state = 'awaiting_intervention' and manifest_id is not null and kind <> 'manual';
 create unique index dead_letter_one_open_per_lineage on /*schema*/dead_letter (first_entry_id)
     where state = 'awaiting_intervention' and (manifest_id is null or kind = 'manual');

@@ -1,5 +1,6 @@
 -- Guarded by the state, so that of two who resolve one at once one wins. The policy is the manifest's own of today, else
--- that of the last attempt. Work that blocked nothing (a manual run) still blocks nothing.
+-- that of the last attempt. Work that blocked nothing (a manual run) still blocks nothing, and an activation stays one, so
+-- that each keeps a dead letter of its own.
 with chosen as materialized (
     select d.id
     from /*schema*/dead_letter d
@@ -21,7 +22,7 @@ insert into /*schema*/work_queue (
     retry_backoff, timeout, group_id, group_priority, priority, scheduled_at, ready, previous_execution_id,
     dead_letter_id
 )
-select case when r.kind = 'manual' then 'manual' else 'requeue' end, r.train, r.input, r.manifest_id, e.fire_key, 1,
+select case when r.kind in ('manual', 'dormant') then r.kind else 'requeue' end, r.train, r.input, r.manifest_id, e.fire_key, 1,
     coalesce(m.max_attempts, e.max_attempts, :max_attempts), coalesce(e.max_crashes, :max_crashes),
     coalesce(m.retry_delay, e.retry_delay, :retry_delay),
     coalesce(m.max_retry_delay, e.max_retry_delay, :max_retry_delay),

@@ -10,7 +10,7 @@ select m.id, m.external_id, m.train, m.group_id, m.schedule_kind, m.schedule::te
            where e.id = parent.last_success_execution_id and e.state = 'completed'
        ) as parent_success_on_record,
        (
-           select d.id
+           select min(d.id)
            from /*schema*/dead_letter d
            where d.manifest_id = m.id and d.state = 'awaiting_intervention' and d.kind <> 'manual'
        ) as dead_letter_id,

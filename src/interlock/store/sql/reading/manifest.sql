@@ -6,7 +6,7 @@ select m.id, m.external_id, m.app, m.origin, m.train, g.name as "group", g.enabl
     m.consumed_execution_id, m.write_error, m.write_failures, m.write_retry_at, m.created_at, m.updated_at,
     array(select child.external_id from /*schema*/manifest child
           where child.parent_id = m.id order by child.external_id) as children,
-    (select d.id from /*schema*/dead_letter d
+    (select min(d.id) from /*schema*/dead_letter d
      where d.manifest_id = m.id and d.state = 'awaiting_intervention' and d.kind <> 'manual') as open_dead_letter_id
 from /*schema*/manifest m
 join /*schema*/manifest_group g on g.id = m.group_id
