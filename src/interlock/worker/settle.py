@@ -2,8 +2,10 @@
 
 Outcomes gather for a few milliseconds and share one commit. Plain successes, which nobody schedules and no key guards,
 go in one statement; everything else in one transaction of set-wise statements. A batch that the data of one of its
-members breaks is written one by one, so nobody else suffers. While the database is away outcomes wait here: the lease
-of the server still covers them, and each write is refused by itself if the execution belongs to another by then.
+members breaks is written one by one, so nobody else suffers. Large outputs make small batches: one statement with
+hundreds of megabytes would take longer than its limit of time, each time it is tried. While the database is away
+outcomes wait here: the lease of the server still covers them, and each write is refused by itself if the execution
+belongs to another by then.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LARGEST_BATCH = 500
+LARGEST_TEXT = 8 * 1024 * 1024  # characters of outputs and tracebacks, after which a batch takes no more
 ENOUGH = 64  # so many outcomes are worth a commit without waiting for more
 BACKOFF = LoopBackoff()
 
@@ -102,7 +105,7 @@ class Settler:
             self._writing = None
 
     async def _write_batch(self) -> None:
-        plain, others = _taken(self._plain), _taken(self._others)
+        plain, others = _taken(self._plain, _length), _taken(self._others, _length_of_ending)
         self._in_hand = len(plain) + len(others)
         await failpoints.reach("settle.before_write")
         if plain:
@@ -209,5 +212,19 @@ def _id_of(job: Job) -> int:
     return job.claim.execution_id
 
 
-def _taken(waiting: deque[T]) -> list[T]:
-    return [waiting.popleft() for _ in range(min(len(waiting), LARGEST_BATCH))]
+def _taken(waiting: deque[T], length_of: Callable[[T], int]) -> list[T]:
+    taken: list[T] = []
+    room = LARGEST_TEXT
+    while waiting and room > 0 and len(taken) < LARGEST_BATCH:
+        one = waiting.popleft()
+        taken.append(one)
+        room -= length_of(one)
+    return taken
+
+
+def _length(job: Job) -> int:
+    return len(job.output)
+
+
+def _length_of_ending(settlement: Settlement) -> int:
+    return len(settlement.ending.output or "") + len(settlement.ending.traceback or "")

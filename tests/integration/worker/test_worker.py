@@ -25,6 +25,7 @@ from interlock.observe.events import (
     WorkClaimed,
 )
 from interlock.observe.logs import ExecutionFields
+from interlock.worker.settle import Settler
 from tests.harness.waiting import eventually
 
 
@@ -271,6 +272,29 @@ async def test_an_outcome_that_breaks_its_batch_is_settled_alone(works, yard, mo
     states = [(await works.ended(run))["state"] for run in runs]
     assert states == ["completed", "completed", "completed", "failed", "completed", "completed"]
     assert "could not be stored" in (await yard.execution(runs[3]))["error_message"]
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "others"])
+async def test_large_outputs_make_small_batches(works, yard, monkeypatch, keyed):
+    """However many wait, no statement carries more than one can be written in its time."""
+    monkeypatch.setattr("interlock.worker.settle.LARGEST_TEXT", 2500)
+    batches, write = [], getattr(Settler, name := "_write_others" if keyed else "_write_plain")
+
+    async def counted(self, batch, unsure) -> None:
+        batches.append(len(batch))
+        await write(self, batch, unsure)
+
+    monkeypatch.setattr(Settler, name, counted)
+
+    @works.app.train
+    async def work() -> str:
+        return "x" * 1000
+
+    runs = [await yard.dispatch(key=f"{n}" if keyed else None) for n in range(8)]
+    await works.start()
+    assert {(await works.ended(run))["state"] for run in runs} == {"completed"}
+    assert sum(batches) == 8
+    assert max(batches) <= 3
 
 
 async def test_control_a_batch_that_is_given_up_as_a_whole_harms_all_its_members(works, yard, monkeypatch):
