@@ -9,6 +9,7 @@ from interlock.outbox.drain import Drain
 from interlock.outbox.lane_set import lane_set_of
 from interlock.outbox.lanes import Lanes
 from interlock.outbox.postgres import PostgresMessages
+from interlock.outbox.reach import EMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
 
 def server_tags(settings: OutboxSettings, emitters: Emitters) -> tuple[str, ...]:
-    """How the registry shows which partitions a server delivers, and with whom it shares lanes."""
+    """How the registry shows what a server delivers: topics and partitions, and with whom it shares lanes."""
     shared = lane_set_of(settings, emitters)
     partitions = (f"{TAG}{partition}" for partition in settings.outbox_partitions)
-    return (*partitions, *([] if shared is None else [shared.tag]))
+    topics = (f"{EMITS}{pattern}" for pattern in emitters.patterns())
+    return (*partitions, *topics, *([] if shared is None else [shared.tag]))
 
 
 def open_drain(

@@ -83,6 +83,7 @@ class MessageFacts:
     message_id: str
     topic: str
     key: str | None
+    partition: str | None
     state: str
     available_at: datetime
     expires_at: datetime | None
@@ -101,7 +102,8 @@ class MessageFacts:
     waiting_before: int | None
     ended_before: int | None
     ended_state: str | None
-    drains: int
+    drains: str
+    """The tags of each live server that delivers, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

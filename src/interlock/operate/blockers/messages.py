@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from interlock.operate.blockers.blocker import Blocker, Code, command
 from interlock.operate.blockers.words import ahead, at
+from interlock.outbox.reach import delivers, emits
 
 if TYPE_CHECKING:
     from interlock.operate.blockers.facts import Facts
@@ -95,15 +97,29 @@ def behind_its_key(facts: Facts) -> Blocker | None:
 
 def no_drain(facts: Facts) -> Blocker | None:
     message = _waiting(facts)
-    if message is None or message.drains:
+    evidence = None if message is None else _why_nobody_delivers(message, facts)
+    if evidence is None:
         return None
     return Blocker(
         code=Code.NO_DRAIN,
-        evidence=f"of {facts.around.servers} live servers none has the role outbox",
-        advice="start a server whose app has an emitter for the topic",
+        evidence=evidence,
+        advice="start a server whose app has an emitter for the topic and whose outbox_partitions cover it",
         command=command("run"),
         details={"servers": facts.around.servers},
     )
+
+
+def _why_nobody_delivers(message: MessageFacts, facts: Facts) -> str | None:
+    drains = json.loads(message.drains)
+    emitting = [tags for tags in drains if emits(tags, message.topic)]
+    if not drains:
+        return f"of {facts.around.servers} live servers none has the role outbox"
+    if not emitting:
+        return f"none of the {len(drains)} live servers that deliver has an emitter for the topic {message.topic}"
+    if any(delivers(tags, message.partition) for tags in emitting):
+        return None
+    which = "messages without a partition" if message.partition is None else f"the partition {message.partition}"
+    return f"none of the {len(emitting)} live servers with an emitter for the topic {message.topic} delivers {which}"
 
 
 def message_standing(message: MessageFacts, facts: Facts) -> str:

@@ -31,6 +31,26 @@ async def test_without_a_server_that_has_the_role_nothing_is_delivered(station, 
     assert (await station.standing("message:m1")).startswith(f"message {message} (mail) waits since")
 
 
+async def test_a_topic_that_no_server_emits_and_a_partition_that_none_delivers_are_named(station, publish):
+    station.opened(outbox_partitions=("eu", "us"))
+
+    @station.app.outbox.emitter("order.*")
+    async def send(message):
+        pass
+
+    await station.server()
+    known = f"message:{await publish('order.paid', partition='eu')}"
+    assert await station.codes(known) == []
+    why = await station.why(f"message:{await publish('invoice.paid', partition='eu')}")
+    assert list(why) == ["NO_DRAIN"]
+    assert why["NO_DRAIN"].evidence.endswith("1 live servers that deliver has an emitter for the topic invoice.paid")
+    for partition, named in (("asia", "the partition asia"), (None, "messages without a partition")):
+        why = await station.why(f"message:{await publish('order.paid', partition=partition)}")
+        assert why["NO_DRAIN"].evidence.endswith(f"delivers {named}")
+    await station.conn.execute("UPDATE interlock.server SET tags = '{}'")  # as of code that does not tell
+    assert await station.codes(f"message:{await publish('invoice.paid')}") == []
+
+
 async def test_a_delay_and_a_parked_topic_are_named_with_what_helps(station, publish):
     await station.client()
     message = await publish(delay=timedelta(hours=1))

@@ -1,11 +1,11 @@
 -- A message with the road of its topic, what stands before it in its key, and who could deliver it.
-select o.id, o.message_id, o.topic, o.key, o.state, o.available_at, o.expires_at, o.claim_token is not null as claimed,
+select o.id, o.message_id, o.topic, o.key, o.partition, o.state, o.available_at, o.expires_at, o.claim_token is not null as claimed,
     coalesce((select s.name from /*schema*/server s where s.id = o.claimed_by), '') as claimed_by,
     o.attempts, o.crashes, o.failure, o.error_message, o.published_at, o.ended_at,
     coalesce(t.parked, false) as parked, t.parked_by, coalesce(t.breaker, 'closed') as breaker, t.probe_at,
     waiting.id as waiting_before, ended.id as ended_before, ended.state as ended_state,
     (
-        select count(*)::integer
+        select coalesce(jsonb_agg(s.tags), '[]')::text
         from /*schema*/server s
         where s.state = 'alive' and s.lease_until > statement_timestamp() and 'outbox' = any(s.roles)
     ) as drains
