@@ -34,7 +34,9 @@ _MOST_DOUBLINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a cycle did; `passed_over` are manifests that changed, or were held by somebody, since they were read."""
+    """What a cycle did; `passed_over` are manifests that changed, were held by somebody or were unblocked since they
+    were read.
+    """
 
     queued: list[tuple[PlannedFire, int]] = field(default_factory=list)
     skipped: list[Blocked | LaidDown | Replanned] = field(default_factory=list)
@@ -59,9 +61,15 @@ async def create_work_queue_entries(
     await failpoints.reach("manifests.held")
     writer = _Writer(conn, manifests, max_crashes, now)
     queued, refused = await writer.queue([_entry(fire, policies) for fire in fires if fire.manifest.id in held])
-    skipped = await writer.skip([verdict for verdict in touched if verdict.manifest.id in held])
+    to_skip: list[Blocked | LaidDown | Replanned] = [
+        *_of(Blocked, touched, held),
+        *_of(LaidDown, touched, held),
+        *_of(Replanned, touched, held),
+    ]
+    skipped = await writer.skip(to_skip)
     set_aside = await writer.set_aside([*_of(Refused, touched, held), *refused])
-    return Written(queued, skipped, set_aside, deferred, passed_over=len(touched) - len(held))
+    passed_over = len(touched) - len(held) + len(to_skip) - len(skipped)
+    return Written(queued, skipped, set_aside, deferred, passed_over)
 
 
 def _of(kind: type[V], verdicts: Sequence[Verdict], held: AbstractSet[int] | None = None) -> list[V]:
@@ -100,11 +108,13 @@ class _Writer:
         await self.manifests.rotate_groups(self.conn, groups, now=self.now)
         return queued, refused
 
-    async def skip(self, verdicts: Sequence[Verdict]) -> list[Blocked | LaidDown | Replanned]:
+    async def skip(self, verdicts: Sequence[Blocked | LaidDown | Replanned]) -> list[Blocked | LaidDown | Replanned]:
+        """Answers what was skipped: all but those that nothing blocks any more."""
         blocked, laid_down = _of(Blocked, verdicts), _of(LaidDown, verdicts)
         replanned = _of(Replanned, verdicts)
         if blocked:
-            await self.manifests.block(self.conn, [verdict.manifest.id for verdict in blocked])
+            still = await self.manifests.block(self.conn, [verdict.manifest.id for verdict in blocked])
+            blocked = [verdict for verdict in blocked if verdict.manifest.id in still]
         if laid_down:
             await self.manifests.lay_down(self.conn, [verdict.manifest.id for verdict in laid_down])
         if replanned:

@@ -58,9 +58,9 @@ class Manifests:
         """Deal with held manifests whose entry exists already."""
         await self._sql["manifest/pass_over"].execute(conn, **_fire_arguments(fires))
 
-    async def block(self, conn: Connection, ids: Sequence[int]) -> int:
-        """Clear the markers of held manifests that are still blocked."""
-        return len(await self._sql["manifest/block"].fetch(conn, ids=ids))
+    async def block(self, conn: Connection, ids: Sequence[int]) -> set[int]:
+        """Clear the markers of held manifests that are still blocked; answers those."""
+        return {row["id"] for row in await self._sql["manifest/block"].fetch(conn, ids=ids)}
 
     async def lay_down(self, conn: Connection, ids: Sequence[int]) -> int:
         """Clear marker and plan of held manifests that have nothing to wait for."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from interlock import failpoints
+from interlock.manifests.manager import SHORTEST_SLEEP
 from interlock.observe.events.manifest import ManifestsLed, ManifestsSkippedCycle
 from interlock.store.manifest import Manifests
 from interlock.store.sql import Catalog, compile_statement
@@ -131,9 +132,10 @@ async def woken_while_running(world):
 
 async def test_a_run_that_ends_between_load_and_write_keeps_its_marker_though_the_value_is_the_same(world):
     child, running = await woken_while_running(world)
-    async with paused_at(world, "manifests.before_create"):
+    async with paused_at(world, "manifests.before_create") as cycle:
         await world.end(running, CANCELLED)
     assert (await world.row(child))["next_run_at"] is not None
+    assert (await cycle).sleep == SHORTEST_SLEEP  # nobody else wakes the manager: the end found the marker set
     assert (await world.tick()).queued == 1
 
 
