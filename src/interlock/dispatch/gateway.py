@@ -35,7 +35,7 @@ from interlock.runtime.portal import portal
 from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
-from interlock.store.fault import is_beyond_limit
+from interlock.store.fault import is_beyond_limit, is_passing
 from interlock.store.notify import Notifier, channel_of
 from interlock.store.sql import Catalog
 from interlock.store.work_queue import WorkQueue
@@ -154,15 +154,22 @@ class WorkGateway:
     async def aresult(self, handle: Handle[Any], timeout: float | None) -> str:  # noqa: ASYNC109  it bounds a wait for another process
         database, poll = await self._database(), FIRST_POLL
         deadline = None if timeout is None else time.monotonic() + timeout
+        lineage = outage = None
         with self._loops.get().endings(database, self._events).watching(handle.id) as woken:
             while True:
                 woken.clear()
-                lineage = await self._follow(handle)
-                if lineage.status in ENDED:
+                try:
+                    lineage, outage = await self._follow(handle), None
+                except Exception as error:
+                    # Work that was seen once goes on: an outage makes the wait no shorter.
+                    if lineage is None or not is_passing(error):
+                        raise
+                    outage = error
+                if outage is None and lineage.status in ENDED:
                     return _output(handle, lineage)
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
-                    raise _not_yet(handle, lineage, timeout or 0.0)
+                    raise _not_yet(handle, lineage, timeout or 0.0) from outage
                 await failpoints.reach("dispatch.waits_for_result")
                 await _wait(woken, poll if left is None else min(poll, left))
                 poll = min(poll * 2, LONGEST_POLL)

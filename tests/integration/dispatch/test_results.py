@@ -11,7 +11,14 @@ import pytest
 from interlock import failpoints
 from interlock.dispatch import gateway
 from interlock.dispatch.results import Endings
-from interlock.errors import ResultTimeout, UnknownWork, WorkCancelled, WorkDeadLettered, WorkFailed
+from interlock.errors import (
+    DatabaseUnavailable,
+    ResultTimeout,
+    UnknownWork,
+    WorkCancelled,
+    WorkDeadLettered,
+    WorkFailed,
+)
 from interlock.store.database import Database
 from interlock.store.settings import StoreSettings
 from interlock.trains.handle import Handle
@@ -156,6 +163,49 @@ async def test_a_wait_ends_at_its_timeout_and_the_work_goes_on(shop):
     assert timed_out.value.status == await handle.astatus() == "queued"
     with pytest.raises(ResultTimeout):
         await asyncio.to_thread(handle.result, 0)
+
+
+async def waiting_in_an_outage(proxy, handle, timeout: float) -> asyncio.Task:  # noqa: ASYNC109  handed on
+    """The database goes as soon as somebody waits, and is looked for in vain."""
+    looks = asyncio.Queue()
+
+    async def reached() -> None:
+        if looks.empty():
+            await asyncio.to_thread(proxy.cut)
+        looks.put_nowait(None)
+
+    failpoints.arm("dispatch.waits_for_result", reached)
+    waiting = asyncio.create_task(handle.aresult(timeout=timeout))
+    await eventually(lambda: waiting.done() or looks.qsize() > 2, 60, "a look in vain")
+    return waiting
+
+
+@pytest.fixture
+async def remote(migrated, proxy_to):
+    """A client whose network can be cut."""
+    proxy = proxy_to(migrated)
+    shop = Shop(proxy.dsn(migrated))
+    async with shop.app:
+        yield shop, proxy
+        failpoints.disarm()
+        await asyncio.to_thread(proxy.heal)
+
+
+async def test_who_waits_when_the_database_goes_gets_the_result_when_it_is_back(remote, conn):
+    shop, proxy = remote
+    handle = await shop.greet.aenqueue("Ada")
+    waiting = await waiting_in_an_outage(proxy, handle, 60)
+    await end(conn, handle, "completed", output='"by hand"')
+    await asyncio.to_thread(proxy.heal)
+    assert await waiting == "by hand"
+
+
+async def test_a_wait_ends_at_its_timeout_also_in_an_outage_and_names_it(remote):
+    shop, proxy = remote
+    with pytest.raises(ResultTimeout) as timed_out:
+        await (await waiting_in_an_outage(proxy, await shop.greet.aenqueue("Ada"), 1.5))
+    assert timed_out.value.status == "queued"
+    assert isinstance(timed_out.value.__cause__, OSError | DatabaseUnavailable)
 
 
 async def test_work_that_never_was_is_unknown(shop):
