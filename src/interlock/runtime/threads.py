@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Work = tuple[Callable[[], Any], contextvars.Context, asyncio.Future[Any]]
+
+A_MOMENT = 0.2
 
 
 class Threads:
@@ -39,11 +42,14 @@ class Threads:
         return future
 
     def close(self) -> None:
-        """End the idle threads, and each busy one when its function returns."""
+        """End the idle threads, and each busy one when its function returns; however many are busy, the event loop
+        stands still for no longer than a moment.
+        """
         for _ in self._threads:
             self._work.put(None)
+        until = time.monotonic() + A_MOMENT
         for thread in self._threads:
-            thread.join(0.05)
+            thread.join(max(until - time.monotonic(), 0))
         self._threads.clear()
 
     def _start(self) -> None:
