@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from interlock.timers.time import DatabaseTime
     from interlock.timers.timer import Timer
 
-NEVER = timedelta(hours=1)
+LOOK_AGAIN = timedelta(seconds=5)
+"""A sleep goes by this host's clock, which stands still while the machine is suspended; the database's goes on."""
 NEGATIVE_CACHE = 1.0
 CACHED_BELOW = timedelta(seconds=10)
 AGE_WARNING = 1.5  # times the longest run
@@ -91,7 +92,9 @@ class TimerRunner:
         if self._next is not None and self._next <= now:
             planned, self._next = self._next, self._fires.after(now)
             await self.fire(planned)
-        return NEVER if self._next is None else max(self._next - self._around.time.now(), timedelta(0))
+        if self._next is None:
+            return LOOK_AGAIN
+        return min(max(self._next - self._around.time.now(), timedelta(0)), LOOK_AGAIN)
 
     async def fire(self, planned: datetime) -> Skip | None:
         """Run now, or answer why not."""

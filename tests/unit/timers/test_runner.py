@@ -24,6 +24,7 @@ from interlock.observe.events.timer import (
 )
 from interlock.timers.breaker import THRESHOLD
 from interlock.timers.counts import Skip
+from interlock.timers.runner import LOOK_AGAIN
 from interlock.timers.timer import Timer, declared_timer
 from tests.harness.waiting import eventually
 
@@ -330,25 +331,42 @@ async def test_skips_are_counted_by_reason(world, gate):
 
 
 async def test_an_interval_without_spread_fires_at_once_and_then_at_its_distance(world):
-    runner = await world.runner(nothing, spread_start=False, schedule=every(seconds=10))
-    assert await runner.tick() == timedelta(seconds=10)
+    runner = await world.runner(nothing, spread_start=False, schedule=every(seconds=3))
+    assert await runner.tick() == timedelta(seconds=3)
     assert len(world.said(TimerStarted)) == 1
     await ended(world)
 
 
 async def test_cron_waits_for_its_next_time(world):
     runner = await world.runner(nothing, schedule=cron("0 3 * * *"))
-    assert await runner.tick() == timedelta(hours=3)
+    assert await runner.tick() == LOOK_AGAIN
     assert world.said(TimerStarted) == []
+    await look_again(world, runner, timedelta(hours=3) - timedelta(seconds=2))
+    assert await runner.tick() == timedelta(seconds=2)
+    assert world.said(TimerStarted) == []
+
+
+async def look_again(world, runner, moved: timedelta) -> None:
+    """The database's clock has moved; this host's has not."""
+    world.now += moved
+    await runner._around.time.refresh()
+
+
+async def test_a_time_that_passes_while_this_machine_is_suspended_is_noticed_within_seconds(world):
+    runner = await world.runner(nothing, schedule=cron("0 3 * * *"))
+    assert await runner.tick() <= timedelta(seconds=5)
+    await look_again(world, runner, timedelta(hours=3))
+    await runner.tick()
+    await ended(world)
+    assert len(world.said(TimerStarted)) == 1
 
 
 async def test_what_was_missed_is_not_made_up_for(world):
     runner = await world.runner(nothing, spread_start=False, schedule=every(seconds=10))
     await runner.tick()
     await ended(world)
-    world.now += timedelta(seconds=95)
-    await runner._around.time.refresh()
-    assert await runner.tick() == timedelta(seconds=5)
+    await look_again(world, runner, timedelta(seconds=96))
+    assert await runner.tick() == timedelta(seconds=4)
     await ended(world, 2)
     assert len(world.said(TimerStarted)) == 2
 
