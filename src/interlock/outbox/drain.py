@@ -103,7 +103,7 @@ class Drain:
         await self._breakers.write()
         self._may_be_more = False
         await self._claim()
-        full = self._may_be_more or not (self._lanes is None or self._lanes.is_whole)
+        full = self._may_be_more or not (self._lanes is None or self._lanes.has_seen_all)
         waited = clock() - self._looked_for_suspects
         if waited > ISOLATION_INTERVAL:
             self._looked_for_suspects = clock()
@@ -151,9 +151,11 @@ class Drain:
         buckets = self._lanes.buckets()
         if not buckets:
             return 0
-        blocked = [] if isolated else self._lanes.blocked_keys()
         request = self._request(isolated=isolated)._replace(
-            buckets=buckets, blocked_keys=blocked, depth=self._lanes.depth, stretch=self._stretch()
+            buckets=buckets,
+            blocked_keys=self._lanes.blocked_keys(),
+            depth=self._lanes.depth,
+            stretch=self._stretch(),
         )
         return await self._take(request)
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 LOOK_INTERVAL = 1.0
 SHORTEST_BLOCK = 0.05
+INSTANT = 0.001  # said of a key whose emitter has no room
 HELD_KEY = 2.0  # seconds until a key that holds, or whose topic is closed, is looked at again
-MOST_BLOCKED = 10_000
+LOOKED_AT = 10_000  # keys a second that are surely looked at: the first of many must not be forgotten before the last
+MOST_BLOCKED = 100_000
 NARROW = 16
 SHALLOW, DEEP = 8, 256  # messages of one bucket that a claim looks at: few while many keys have some
 
@@ -43,7 +45,7 @@ class Lanes:
         self._blocked: dict[str, float] = {}
         self._keys: Counter[str] = Counter()
         self.depth, self._width, self._reached = SHALLOW, BUCKETS, -1
-        self.is_whole = True
+        self.is_whole, self._may_hide = True, False
         self._agreed = False
         self._looked = -LOOK_INTERVAL
         self._told: tuple[int, int] | None = None
@@ -63,6 +65,11 @@ class Lanes:
         await self._share()
         await self._agree()
         self._tell()
+
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether a look again at once would find no more."""
+        return self.is_whole and not self._may_hide
 
     def buckets(self) -> list[int]:
         """Of the lanes that this worker may claim from now: some of them, the next ones each time."""
@@ -108,15 +115,16 @@ class Lanes:
             self._width = max(self._width // 2, NARROW)
         elif not self.is_whole:
             self._width = min(self._width * 2, BUCKETS)
-        elif taken:
+        elif taken or len(self._blocked) > MOST_BLOCKED:
             self.depth = min(self.depth * 2, DEEP)
 
     def remember(self, blocked: Mapping[str, timedelta]) -> None:
-        """Keys that cannot go on now are passed over until then."""
-        now = clock()
-        for key, wait in blocked.items():
-            seconds = wait.total_seconds()
-            self._blocked[key] = now + (max(seconds, SHORTEST_BLOCK) if seconds else HELD_KEY)
+        """Keys that cannot go on now are passed over until then; behind those that are new there may be others."""
+        now, held = clock(), HELD_KEY + len(self._blocked) / LOOKED_AT
+        seconds = {key: wait.total_seconds() for key, wait in blocked.items()}
+        self._may_hide = any(key not in self._blocked and wait != INSTANT for key, wait in seconds.items())
+        for key, wait in seconds.items():
+            self._blocked[key] = now + (max(wait, SHORTEST_BLOCK) if wait else held)
 
     def block(self, key: str | None, delay: timedelta | None) -> None:
         if key is not None and delay:
