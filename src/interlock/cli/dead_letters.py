@@ -8,7 +8,7 @@ from interlock.cli import completion
 from interlock.cli.acting import act, destructive
 from interlock.cli.client import CURSOR, ID, LIMIT, with_app
 from interlock.cli.options import NounGroup, json_option, option
-from interlock.cli.output import json_text, show_json
+from interlock.cli.output import json_text, show_json, show_text
 from interlock.cli.records import record, show_fields, show_page
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.model.lifecycle import DeadLetterState
@@ -76,7 +76,7 @@ def show_dead_letter(options: dict[str, Any], *, dead_letter: int, as_json: bool
     attempts = tuple(f"execution {line.id} ({line.state})" for line in found.attempts) or None
     show_fields(said | {"input": json_text(found.input), "attempts": attempts, "traceback": None})
     if found.traceback:
-        click.echo(found.traceback)
+        show_text(found.traceback)
 
 
 @command.command(name="requeue")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from interlock.cli.options import addressed
+from interlock.cli.output import printable
 from interlock.cli.root import root
 from interlock.errors import InterlockError
 from interlock.observe.redact import without_password
@@ -55,7 +56,7 @@ def _fail(text: str, exit_code: int, options: dict[str, Any]) -> None:
     if options.get("debug"):
         click.echo(without_password(traceback.format_exc()), err=True)
     line = "; ".join(filter(None, (part.strip() for part in text.splitlines())))
-    click.echo(f"interlock: {without_password(line)}", err=True)
+    click.echo(f"interlock: {printable(without_password(line))}", err=True)
     sys.exit(exit_code)
 
 

@@ -10,7 +10,7 @@ from interlock.cli.cancelling import cancel_each
 from interlock.cli.client import ID, LIMIT, with_app
 from interlock.cli.inputs import arg_option, edited_input, input_option, pairs
 from interlock.cli.options import NounGroup, json_option, option
-from interlock.cli.output import json_text, show_json, show_table
+from interlock.cli.output import json_text, show_json, show_table, show_text
 from interlock.cli.records import record, show_fields, show_page
 from interlock.cli.table import moment
 from interlock.model.lifecycle import ExecutionState
@@ -142,7 +142,7 @@ def _show(found: ExecutionDetail) -> None:
     for rerun in found.reruns:
         click.echo(f"{rerun.action} by {rerun.actor}: entry {rerun.entry_id}, execution {rerun.execution_id or '-'}")
     if found.traceback:
-        click.echo(found.traceback)
+        show_text(found.traceback)
 
 
 def _cells(line: ExecutionLine) -> tuple[Any, ...]:

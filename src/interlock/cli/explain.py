@@ -8,7 +8,7 @@ import click
 from interlock.cli import completion
 from interlock.cli.choose import choose_app
 from interlock.cli.options import AppCommand, addressed, json_option
-from interlock.cli.output import show_json
+from interlock.cli.output import printable, show_json, show_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +32,10 @@ def command(options: dict[str, Any], *, subject: str, as_json: bool) -> None:
     if as_json:
         show_json(_record(explanation, lines))
         return
-    click.echo(explanation.standing)
+    show_text(explanation.standing)
     for blocker, line in zip(explanation.blockers, lines, strict=True):
-        click.echo(f"\n{_title(blocker)}\n  found: {blocker.evidence}\n  do:    {blocker.advice}\n         {line}")
+        found, advice, typed = map(printable, (blocker.evidence, blocker.advice, line))
+        click.echo(f"\n{_title(blocker)}\n  found: {found}\n  do:    {advice}\n         {typed}")
     if not explanation.blockers:
         click.echo("nothing blocks it")
 

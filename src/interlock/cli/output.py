@@ -24,9 +24,20 @@ def show_json(value: Any) -> None:
 
 
 def json_text(value: Any) -> str:
-    """One line of JSON; what the console cannot write is escaped as JSON itself does it."""
+    """One line of JSON; what the console cannot write, or would obey, is escaped as JSON itself does it."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
-    return json.dumps(value, default=_plain, ensure_ascii=not unicode)
+    text = json.dumps(value, default=_plain, ensure_ascii=not unicode)
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def printable(text: str, *, but: str = "") -> str:
+    """What others wrote, with an escape for each character that would steer the terminal."""
+    return "".join(char if char.isprintable() or char in but else ascii(char)[1:-1] for char in text)
+
+
+def show_text(text: str) -> None:
+    """Lines that others wrote, such as a traceback."""
+    click.echo(printable(text, but="\n\t"))
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, spare: Sequence[str] = ()) -> None:

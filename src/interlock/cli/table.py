@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from interlock.cli.output import json_text
+from interlock.cli.output import json_text, printable
 from interlock.operate.blockers.words import span
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def said(cell: Any, now: datetime | None = None) -> str:
     if isinstance(cell, dict | list):
         return said(json_text(cell), now)
     text = ", ".join(cell) if isinstance(cell, tuple) else (NOTHING if cell is None else str(cell))
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text) or NOTHING
+    return printable(text) or NOTHING
 
 
 def moment(at: datetime) -> str:

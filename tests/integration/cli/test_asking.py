@@ -29,6 +29,14 @@ app.schedule("hourly", work.bind(), every(hours=1))
 PAUSED = "SELECT coalesce((SELECT paused FROM interlock.train WHERE name = '*'), false)"
 
 
+FAILED = """
+INSERT INTO interlock.execution (state, entry_id, first_entry_id, kind, train, input, group_id, attempt, crashes,
+    max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, ended_at, failure, traceback)
+VALUES ('failed', 1, 1, 'adhoc', 'work', '{}', 1, 1, 0, 1, 1, '1 s', '1 s', 1, now(), 'error',
+    E'Traceback\\n  ValueError: \\x1b[2Jgone\\n')
+"""
+
+
 @pytest.fixture
 def console(monkeypatch, capsys, tmp_path, migrated) -> Console:
     found = Console(monkeypatch, capsys, tmp_path)
@@ -157,6 +165,13 @@ def test_who_finds_nothing_is_told_where_was_looked(console, noun, words):
     assert console(noun, "list", "-a", f"{console.module(NAMED)}:app").stderr.endswith(
         f"{words} in the namespace 'shop'\n"
     )
+
+
+def test_what_an_error_says_cannot_steer_the_terminal(console, migrated):
+    broken = console.module('raise ValueError("\\x1b[2Jgone")')
+    assert "ValueError: \\x1b[2Jgone;" in console.refused(2, "groups", "list", "-a", f"{broken}:app")
+    databases.execute(migrated, FAILED)
+    assert console("executions", "show", 1).stdout.endswith("Traceback\n  ValueError: \\x1b[2Jgone\n\n")
 
 
 def test_what_a_manifest_holds_is_shown_as_it_is_written(console, migrated):

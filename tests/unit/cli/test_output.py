@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from interlock.cli.config import _shown
-from interlock.cli.output import show_json, show_table
+from interlock.cli.output import show_json, show_table, show_text
 
 
 class Console(io.TextIOWrapper):
@@ -52,9 +52,10 @@ def test_json_writes_moments_in_utc_durations_in_seconds_and_ids_as_strings(cons
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
 def test_json_reads_back_whatever_the_console_can_write(console, encoding):
-    out, value = console(encoding=encoding), {"name": "Zürich → 東京 \x1b[2J"}
+    out, value = console(encoding=encoding), {"name": "Zürich → 東京 \x1b[2J \x9b2J \u202e \U000e0001"}
     show_json(value)
     assert json.loads(out.text()) == value
+    assert out.text().rstrip("\n").isprintable()
 
 
 def test_what_has_no_json_form_is_an_error_and_not_a_guess(console):
@@ -94,6 +95,12 @@ def test_a_name_can_neither_steer_the_terminal_nor_be_taken_for_markup(console):
     assert "\x1b" not in text
     assert "\\x1b[2Jgone\\nnext" in text
     assert "[red]bold[/red] :smile:" in text
+
+
+def test_lines_of_others_stay_lines_and_cannot_steer_the_terminal(console):
+    out = console(terminal=True)
+    show_text('File "a.py"\n\tx\x1b[2J\x9b2J\r\u202eé')
+    assert out.text() == 'File "a.py"\n\tx\\x1b[2J\\x9b2J\\r\\u202eé\n'
 
 
 def test_durations_and_lists_read_well_in_a_table(console):
