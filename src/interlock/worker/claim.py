@@ -2,11 +2,14 @@
 
 The dispatcher fills free slots directly; jobs that any worker may take are claimed, and come first. One of the two at a
 time: whoever is not served is called as soon as the other is done. An answer that was lost with the connection is
-looked up by its token before anything else, so that nothing stays held that nobody runs.
+looked up by its token before anything else, so that nothing stays held that nobody runs. Where nothing is found it is
+looked up again for a while: a statement whose client is gone goes on, and may be committed after the first look.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
@@ -26,8 +29,15 @@ if TYPE_CHECKING:
     from interlock.worker.slots import Slots
 
 
+LATEST = 600.0
+"""Seconds after which no statement is expected to go on; so long may it wait for a lock, or for a disk that hangs."""
+LOOKS_EVERY, MOST_DOUBTS = 1.0, 20
+
+
 class Claiming:
-    """`take` gets what was claimed; `offer` is called when the dispatcher, which got nothing before, may try again."""
+    """`take` gets what was claimed; `hand_on` what was found so late that its slots have gone to others; `offer` is
+    called when the dispatcher, which got nothing before, may try again.
+    """
 
     def __init__(
         self,
@@ -39,12 +49,15 @@ class Claiming:
         clock: Clock,
         interval: timedelta,
         take: Callable[[list[Claim], Reservation], None],
+        hand_on: Callable[[list[Claim], Reservation], None],
         offer: Callable[[], None],
     ) -> None:
         self._slots, self._server, self._clock, self._interval = slots, server, clock, interval
         self._filling = Filling(slots, server=server, host=host)
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
-        self._take, self._offer = take, offer
+        self._take, self._hand_on, self._offer = take, hand_on, offer
+        self._doubts: deque[tuple[float, Reservation]] = deque(maxlen=MOST_DOUBTS)
+        self._look_again_at = 0.0
         self.is_next = self._dispatch_is_next = False
         self.may_get_more = True
 
@@ -70,6 +83,7 @@ class Claiming:
     async def tick(self) -> timedelta:
         """Claim as many jobs as there are free slots."""
         await self.recall()
+        await self._look_again()
         if self._filling.in_flight:
             self.is_next = True
             return self._interval
@@ -88,6 +102,23 @@ class Claiming:
         self._filling.answered()
         self._take(claims, reservation)
         self._dispatch_is_next = True
+        if not claims:
+            self._doubts.append((time.monotonic() + LATEST, reservation))
+
+    async def _look_again(self) -> None:
+        """Whether what was not there is there now."""
+        now = time.monotonic()
+        if not self._doubts or now < self._look_again_at:
+            return
+        self._look_again_at = now + LOOKS_EVERY
+        async with self._line.connection() as conn:
+            for doubt in tuple(self._doubts):
+                latest, reservation = doubt
+                claims = await self._jobs.recall(conn, server=reservation.server, token=reservation.token)
+                if claims or now > latest:
+                    self._doubts.remove(doubt)
+                if claims:
+                    self._hand_on(claims, reservation)
 
     async def close(self) -> None:
         await self._line.close()

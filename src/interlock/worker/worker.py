@@ -82,6 +82,7 @@ class Worker:
             clock=clock,
             interval=settings.worker_polling_interval,
             take=self._take,
+            hand_on=self._hand_on,
             offer=self._capacity_freed,
         )
         self._threads, self._deadlines = Threads(slots.total), Deadlines(slots)
@@ -225,19 +226,27 @@ class Worker:
 
     def _take(self, claims: list[Claim], reservation: Reservation) -> None:
         """Begin with as many as there are slots; the others stand by."""
-        free, server, token = self._slots.free, reservation.server, reservation.token
-        watched, trains, jobs = self._watched(WorkClaimed), self._slots.trains, []
-        for claim in claims:
-            job = Job(claim, trains[claim.train], token=token, server=server, services=self)
+        free, watched, jobs = self._slots.free, self._watched(WorkClaimed), self._jobs_of(claims, reservation)
+        for job in jobs:
             self._slots.take(job)
-            jobs.append(job)
             if watched:
                 self._emit(_claimed(job))
-        if server != self._server():  # looked at after they are held: whoever loses the lease now finds them
+        if (
+            reservation.server != self._server()
+        ):  # looked at after they are held: whoever loses the lease now finds them
             for job in jobs:
                 job.mark(Cause.LOST)
         self._begin(jobs[:free])
         self._standby.filled(jobs[free:])
+
+    def _hand_on(self, claims: list[Claim], reservation: Reservation) -> None:
+        for job in self._jobs_of(claims, reservation):
+            self._hand_back.later(job)
+        self._hand_back.soon()
+
+    def _jobs_of(self, claims: list[Claim], reservation: Reservation) -> list[Job]:
+        server, token, trains = reservation.server, reservation.token, self._slots.trains
+        return [Job(claim, trains[claim.train], token=token, server=server, services=self) for claim in claims]
 
     def _begin(self, jobs: list[Job]) -> None:
         now, create_task, run = time.monotonic(), asyncio.create_task, self._runner.run

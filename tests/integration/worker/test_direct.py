@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock import LeaseLost, failpoints
-from interlock.observe.events.work import SettleRefused
+from interlock.observe.events.work import ExecutionReleased, SettleRefused
 from interlock.store.background_job import BackgroundJobs
+from interlock.worker import claim
 from interlock.worker.filling import Filling
 from interlock.worker.slots import Slots
 from interlock.worker.worker import Worker
 from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from interlock.model.execution import Reservation
 
 
@@ -84,6 +87,76 @@ async def test_control_without_the_look_back_what_was_dispatched_is_run_by_nobod
     await eventually(lambda: bool(answer_lost), 60, "an answer that is lost")
     await (await work.aenqueue()).aresult(60)
     assert (await yard.execution(answer_lost[0]))["state"] == "in_progress"
+
+
+@pytest.fixture
+def first_look_too_early(monkeypatch):
+    """A statement whose client is gone goes on: the first look comes before its commit."""
+    recall, looks = BackgroundJobs.recall, []
+
+    async def early(self, conn, **held) -> list:
+        looks.append(held)
+        return [] if len(looks) == 1 else await recall(self, conn, **held)
+
+    monkeypatch.setattr(BackgroundJobs, "recall", early)
+    monkeypatch.setattr(claim, "LOOKS_EVERY", 0.05)
+    return looks
+
+
+async def test_what_is_committed_after_the_first_look_is_handed_on_and_run_once(
+    works, yard, answer_lost, first_look_too_early
+):
+    ran = []
+
+    @works.app.train
+    async def work(n: int) -> None:
+        ran.append(n)
+
+    handles = await works.app.aenqueue_many([work.bind(n) for n in range(5)])
+    await works.start()
+    for handle in handles:
+        await handle.aresult(60)
+    assert sorted(ran) == list(range(5))
+    assert {event.execution_id for event in works.told(ExecutionReleased)} == set(answer_lost)
+    assert {row["attempt"] for row in await yard.conn.fetch("SELECT attempt FROM interlock.execution")} == {1}
+
+
+async def test_control_without_a_second_look_what_is_committed_late_is_run_by_nobody(
+    works, yard, answer_lost, first_look_too_early, monkeypatch
+):
+    monkeypatch.setattr(claim, "MOST_DOUBTS", 0)
+
+    @works.app.train
+    async def work() -> None: ...
+
+    await work.aenqueue()
+    await works.start()
+    await eventually(lambda: bool(first_look_too_early), 60, "the first look")
+    await (await work.aenqueue()).aresult(60)
+    assert (await yard.execution(answer_lost[0]))["state"] == "in_progress"
+
+
+async def test_nobody_looks_for_ever_for_what_was_never_committed(works, first_look_too_early, monkeypatch):
+    monkeypatch.setattr(claim, "LATEST", 0.2)
+    tick, ticked = claim.Claiming.tick, []
+
+    async def told(self) -> timedelta:
+        ticked.append(self)
+        return await tick(self)
+
+    async def lose_nothing() -> None:
+        failpoints.disarm("dispatch.committed")
+        raise ConnectionResetError("the connection ended")
+
+    monkeypatch.setattr(claim.Claiming, "tick", told)
+    failpoints.arm("dispatch.committed", lose_nothing)
+
+    @works.app.train
+    async def work() -> None: ...
+
+    await works.start()
+    await eventually(lambda: len(first_look_too_early) > 2, 60, "more looks")
+    await eventually(lambda: not ticked[-1]._doubts, 60, "the end of doubt")
 
 
 async def most_at_once(works, yard, monkeypatch) -> int:
