@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -30,6 +31,12 @@ class Amount(click.FloatRange):
     """As `Number`, with a fraction."""
 
     name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if isnan(found):  # no comparison with a limit finds it out
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return found
 
 
 class Number(click.IntRange):

@@ -180,6 +180,7 @@ def test_what_does_not_exist_is_named_with_exit_code_3(shop, command, words):
         (["groups", "set", "default", "--cap", "0"], "--cap"),
         (["groups", "set", "default", "--cap", "3", "--no-cap"], "either a --cap or --no-cap"),
         (["groups", "set", "default", "--priority", "32"], "--priority"),
+        (["outbox", "redrive", "--all", "--rate", "nan", "--yes"], "is not a valid number"),
         (["dead-letters", "requeue", "--yes"], "ids, or --all, or filters"),
         (["dead-letters", "requeue", "1", "--all", "--yes"], "one of the three"),
         (["manifests", "trigger", "m", "--delay", "soon"], "is not a duration such as 30s"),
