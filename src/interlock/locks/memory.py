@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from interlock.model.lease import Held, SlotRequest
 
+_FEW = 1000  # names, below which nobody looks for what may be forgotten
+_NAMED_FOR = timedelta(days=1).total_seconds()  # so long a holder that vanished can still be named to its successor
+
 
 @dataclass
 class _Slot:
@@ -38,10 +41,13 @@ class MemoryLocks:
         self._clock = clock
         self._guard = threading.Lock()
         self._names: defaultdict[str, dict[int, _Slot]] = defaultdict(dict)
+        self._many = _FEW
         self._fence = 0
 
     async def acquire(self, request: SlotRequest) -> Grant | Refusal:
         with self._guard:
+            if len(self._names) >= self._many:
+                self._forget()
             taken = self._names[request.name]
             held = {number: slot for number, slot in taken.items() if slot.until > self._clock()}
             bound = min([request.slots, *(slot.request.slots for slot in held.values())])
@@ -94,6 +100,15 @@ class MemoryLocks:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+    def _forget(self) -> None:
+        """Names that nobody holds, or a lock per order would fill the memory; once there are twice as many as last."""
+        for name in [name for name, slots in self._names.items() if all(map(self._is_over, slots.values()))]:
+            del self._names[name]
+        self._many = max(_FEW, 2 * len(self._names))
+
+    def _is_over(self, slot: _Slot) -> bool:
+        return slot.until + (0 if slot.released else _NAMED_FOR) <= self._clock()
 
     def _take(self, request: SlotRequest) -> _Slot:
         self._fence += 1
