@@ -153,6 +153,19 @@ async def test_no_retry_follows_once_a_person_asked_for_cancellation(yard, end):
     assert await yard.queued() == []
 
 
+async def test_a_snooze_of_what_a_person_cancelled_meanwhile_ends_it(yard, end):
+    """As snoozed it would look as if something came after it, for ever."""
+    execution = await yard.dispatch()
+    token = await yard.claimed(execution)
+    await yard.conn.execute(
+        "UPDATE interlock.execution SET cancel_requested_at = now(), cancel_cause = 'person' WHERE id = $1", execution
+    )
+    [ended] = await end(Ending(execution, token, SNOOZED, error_message="later", retry_after=SOON))
+    assert (ended.state, ended.retry_entry_id, await yard.queued()) == (CANCELLED, None, [])
+    row = await yard.execution(execution)
+    assert (row["state"], row["error_message"]) == ("cancelled", "cancelled on request")
+
+
 async def test_a_timeout_is_tried_again(yard, end):
     execution = await yard.dispatch()
     token = await yard.claimed(execution)

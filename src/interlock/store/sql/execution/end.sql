@@ -8,8 +8,14 @@ with moment as materialized (
     ) as x (id, token, state, output, failure, error_type, error_message, traceback, junction, retry_after)
 ), ended as (
     update /*schema*/execution e
-    set state = x.state, ended_at = moment.now, output = x.output, failure = x.failure, error_type = x.error_type,
-        error_message = x.error_message, traceback = x.traceback, junction = coalesce(x.junction, e.junction)
+    -- A snooze after which nothing comes, because a person asked for the end meanwhile, is the end.
+    set state = case when x.state = 'snoozed' and e.cancel_cause = 'person' then 'cancelled' else x.state end,
+        ended_at = moment.now, output = x.output, failure = x.failure, error_type = x.error_type,
+        error_message = case
+            when x.state = 'snoozed' and e.cancel_cause = 'person' then 'cancelled on request'
+            else x.error_message
+        end,
+        traceback = x.traceback, junction = coalesce(x.junction, e.junction)
     from ending x, moment
     where e.id = x.id
       and e.claim_token is not distinct from x.token
