@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from interlock import failpoints
 from interlock.dispatch.dispatch_jobs import ClaimForSubmit, dispatch_jobs, dispatch_one_by_one
-from interlock.dispatch.pause import Pauses
+from interlock.dispatch.pause import MOST_DOUBLINGS, Pauses
 from interlock.dispatch.room import Room
 from interlock.dispatch.select import select
 from interlock.dispatch.submitters.protocol import NoRoom, Submission
@@ -208,7 +208,7 @@ class RemoteDispatch:
         )
 
     async def _requeue(self, conn: Connection, claimed: Claimed, token: UUID, error: Exception) -> bool:
-        pause = min(FIRST_PAUSE * 2**claimed.submits, LONGEST_PAUSE)
+        pause = min(FIRST_PAUSE * 2 ** min(claimed.submits, MOST_DOUBLINGS), LONGEST_PAUSE)
         return await self._dispatching.requeue_if_held(
             conn, claimed, token, error, delay=pause, now=self._clock.injected()
         )

@@ -166,6 +166,15 @@ async def test_after_the_last_failed_submit_the_work_is_left_to_a_person(ramp, a
     assert [event.final for event in ramp.told(SubmitFailed)] == [False] * (submits - 1) + [True]
 
 
+async def test_the_pause_of_a_runner_that_is_away_for_hours_stays_at_a_minute(ramp):
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+    await ramp.conn.execute("UPDATE interlock.work_queue SET submits = 998 WHERE id = $1", id)
+    one = dispatcher(ramp, Remote(ramp.conn, refuses=99), max_dispatch_attempts=1000)
+    assert (await one.tick()).failed_submits == 1
+    entry, row = await ramp.entry(id), await execution(ramp, id)
+    assert (entry["submits"], entry["scheduled_at"] - row["ended_at"]) == (999, timedelta(seconds=60))
+
+
 async def test_a_submit_that_fails_after_another_has_recovered_the_work_changes_nothing(ramp):
     """This server was taken for lost while it submitted: the execution belongs to recovery by then."""
     [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
