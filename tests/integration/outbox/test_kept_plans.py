@@ -20,6 +20,10 @@ from tests.integration.outbox.places import PostgresPlace, lanes, request
 
 PENDING, BATCH = 5_000, 50
 FEW = 40 * BATCH
+DIED = """
+INSERT INTO interlock.outbox (topic, payload, key, bucket, state, ended_at)
+SELECT 't', '{}', 'dead' || n, n % 1024, 'dead', clock_timestamp() FROM generate_series(1, $1::integer) n
+"""
 READ = """
 SELECT sum(pg_stat_get_xact_tuples_returned(oid))::bigint FROM pg_class
 WHERE oid = 'interlock.outbox'::regclass
@@ -101,6 +105,14 @@ WANTED = {
 async def test_a_burst_after_quiet_times_is_not_walked_to_find_what_is_claimed(place, wanted):
     found = await reads_in_a_burst(place, wanted)
     assert {verb: read for verb, read in found.items() if read > FEW} == {}
+
+
+async def test_what_died_since_is_not_walked_for_each_message_that_may_have_to_wait_for_it(place):
+    """A plan that was made while nothing was dead finds the dead of a key by the key all the same."""
+    await reads_as_drained(place, WANTED["ordered"])
+    await place.conn.execute(DIED, PENDING)
+    await burst(place)
+    assert (await reads_as_drained(place, WANTED["ordered"]))["claim"] < FEW
 
 
 @pytest.mark.parametrize(
