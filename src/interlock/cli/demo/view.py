@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from interlock.store.summary import TrainCounts
 
 LINES = 14
+FEWEST_LINES = 4
+TALL = 40
+"""Rows of a terminal that has room for frames around the tables."""
 
 
 class View(Protocol):
@@ -63,17 +66,30 @@ class Picture:
         self._refresh()
 
     def draw(self, servers: Sequence[ServerRow], trains: Sequence[TrainCounts]) -> None:
-        self._tables = (_servers(servers), _trains(trains))
+        framed = self._live.console.height >= TALL
+        self._tables = (_servers(servers, framed=framed), _trains(trains, framed=framed))
         self._refresh()
 
     def _refresh(self) -> None:
-        from rich.columns import Columns
         from rich.console import Group
         from rich.text import Text
 
-        above = [Columns(self._tables, padding=(0, 4))] if self._tables else []
-        lines = [Text(line, overflow="ellipsis", no_wrap=True) for line in self._lines]
-        self._live.update(Group(*above, Text(), *lines), refresh=True)
+        above, room = self._above()
+        lines = [Text(line, overflow="ellipsis", no_wrap=True) for line in list(self._lines)[-room:]]
+        self._live.update(Group(*above, *lines), refresh=True)
+
+    def _above(self) -> tuple[list[Any], int]:
+        """The tables that leave room for news, and for how many lines: the latest matter most."""
+        from rich.columns import Columns
+        from rich.text import Text
+
+        console = self._live.console
+        for tables in (self._tables, self._tables[:1]):
+            above = Columns(tables, padding=(0, 4))
+            room = console.height - len(console.render_lines(above)) - 1
+            if room >= FEWEST_LINES:
+                return [above, Text()], room
+        return [], console.height
 
 
 @contextmanager
@@ -91,10 +107,18 @@ def open_view(*, quiet: bool) -> Iterator[View]:
             yield Picture(live)
 
 
-def _servers(rows: Sequence[ServerRow]) -> Any:
+def _table(*headers: str, title: str, framed: bool) -> Any:
+    from rich.box import HEAVY_HEAD
     from rich.table import Table
 
-    table = Table("server", "state", "heartbeat", title="servers", title_justify="left")
+    table = Table(title=title, title_justify="left", box=HEAVY_HEAD if framed else None)
+    for header in headers:
+        table.add_column(header, no_wrap=True)
+    return table
+
+
+def _servers(rows: Sequence[ServerRow], *, framed: bool) -> Any:
+    table = _table("server", "state", "heartbeat", title="servers", framed=framed)
     for row in rows:
         age = f"{row.heartbeat_age.total_seconds():.1f} s ago" if row.ended_at is None else "-"
         style = {"alive": "green", "lost": "red"}.get(row.state, "dim")
@@ -102,10 +126,8 @@ def _servers(rows: Sequence[ServerRow]) -> Any:
     return table
 
 
-def _trains(rows: Sequence[TrainCounts]) -> Any:
-    from rich.table import Table
-
-    table = Table("train", "waiting", "running", "completed", "failed", title="trains", title_justify="left")
+def _trains(rows: Sequence[TrainCounts], *, framed: bool) -> Any:
+    table = _table("train", "waiting", "running", "completed", "failed", title="trains", framed=framed)
     for row in rows:
         cells = (row.waiting, row.running, row.completed, row.failed)
         table.add_row(row.train, *(str(cell) if cell else "·" for cell in cells))
