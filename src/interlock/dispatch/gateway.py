@@ -25,7 +25,6 @@ from interlock.errors import (
     WorkDeadLettered,
     WorkFailed,
 )
-from interlock.locks.per_loop import PerLoop
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.work import ENDED, WorkStatus
 from interlock.observe.context import current
@@ -37,6 +36,7 @@ from interlock.store.adapters.choose import adapt, adapt_blocking
 from interlock.store.adapters.protocol import run, run_blocking
 from interlock.store.fault import is_beyond_limit, is_passing
 from interlock.store.notify import Notifier, channel_of
+from interlock.store.per_loop import PerLoop
 from interlock.store.sql import Catalog
 from interlock.store.work_queue import WorkQueue
 from interlock.trains.handle import Handle

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
-from interlock.locks.per_loop import PerLoop
 from interlock.store.lock_slot import LockSlots, Unsettled, lock_service
+from interlock.store.per_loop import PerLoop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

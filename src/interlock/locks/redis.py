@@ -14,10 +14,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from interlock.errors import InvalidSetting, LockServiceUnavailable
-from interlock.locks.per_loop import PerLoop
 from interlock.locks.redis_records import milliseconds, question_of, read_answer, read_holder
 from interlock.model.packages import require
 from interlock.observe.redact import without_password
+from interlock.store.per_loop import PerLoop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

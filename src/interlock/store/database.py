@@ -7,7 +7,6 @@ inherited one is kept aside untouched, because closing it would speak on sockets
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +14,8 @@ from interlock.errors import DatabaseUnavailable, SchemaError
 from interlock.observe.redact import without_password
 from interlock.store.address import UNREADABLE as UNNAMED
 from interlock.store.address import describe_address
-from interlock.store.connection import set_aside
 from interlock.store.fault import is_undefined
+from interlock.store.per_loop import PerLoop
 from interlock.store.sql import Catalog
 
 if TYPE_CHECKING:
@@ -50,6 +49,14 @@ async def _as_it_is(_conn: Any) -> None:
     """
 
 
+async def _close(pending: asyncio.Future[asyncpg.Pool[Record]]) -> None:
+    pool = await pending
+    try:
+        await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT)
+    except (TimeoutError, OSError):
+        pool.terminate()
+
+
 class Database:
     """Connections, transactions and compiled statements of one schema in one database."""
 
@@ -58,8 +65,9 @@ class Database:
         self.sql = Catalog(settings.schema)
         self.where = describe_address(dsn)
         self.dsn = dsn
-        self._pid = os.getpid()
-        self._pools: dict[asyncio.AbstractEventLoop, asyncio.Future[asyncpg.Pool[Record]]] = {}
+        self._pools: PerLoop[asyncio.Future[asyncpg.Pool[Record]]] = PerLoop(
+            lambda: asyncio.ensure_future(self._open()), _close
+        )
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
@@ -158,39 +166,17 @@ class Database:
             return await asyncpg.connect(self.dsn, **self._options(f"interlock {purpose}"))
 
     async def close(self) -> None:
-        """Close the pool of the running event loop."""
-        if self._pid != os.getpid():
-            return
-        pending = self._pools.pop(asyncio.get_running_loop(), None)
-        if pending is None:
-            return
-        pool = await pending
-        try:
-            await asyncio.wait_for(pool.close(), CONNECT_TIMEOUT)
-        except (TimeoutError, OSError):
-            pool.terminate()
+        """Close the pool of each event loop that still runs."""
+        await self._pools.close()
 
     async def _pool(self) -> asyncpg.Pool[Record]:
-        if self._pid != os.getpid():
-            set_aside(self._pools)
-            self._pools, self._pid = {}, os.getpid()
-        loop = asyncio.get_running_loop()
-        pending = self._pools.get(loop)
-        if pending is None:
-            self._drop_pools_of_closed_loops()
-            pending = self._pools[loop] = asyncio.ensure_future(self._open())
+        pending = self._pools.get()
         try:
             return await asyncio.shield(pending)
         except BaseException:
-            if pending.done() and self._pools.get(loop) is pending:
-                del self._pools[loop]
+            if pending.done():
+                self._pools.discard(pending)
             raise
-
-    def _drop_pools_of_closed_loops(self) -> None:
-        """A closed event loop cannot close its pool; let go of, its sockets close when they are collected."""
-        for loop in tuple(self._pools):
-            if loop.is_closed():
-                self._pools.pop(loop, None)
 
     async def _open(self) -> asyncpg.Pool[Record]:
         import asyncpg  # noqa: PLC0415  the driver loads on first use

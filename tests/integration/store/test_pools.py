@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 
+from interlock.runtime.portal import Portal
 from interlock.store.database import Database
 from interlock.store.settings import StoreSettings
 from tests.harness.waiting import eventually
@@ -60,6 +61,7 @@ def test_each_event_loop_has_its_own_pool(database):
             await asyncio.to_thread(meet.wait, 10)
         async with door.connection() as conn:
             backends.append(mine | {await conn.fetchval("SELECT pg_backend_pid()")})
+            await asyncio.to_thread(meet.wait, 10)
         await door.close()
 
     threads = [threading.Thread(target=lambda: asyncio.run(use())) for _ in range(2)]
@@ -122,3 +124,25 @@ async def test_the_door_can_be_used_again_after_it_was_closed(opened, database):
         async with door.connection() as conn:
             assert await conn.fetchval("SELECT 1") == 1
         await door.close()
+
+
+async def test_whoever_closes_the_door_closes_the_pools_of_other_event_loops_too(opened, database, connect):
+    door, watcher, portal = opened(database), await connect(database), Portal()
+
+    async def use() -> None:
+        async with door.connection() as conn:
+            await conn.fetchval("SELECT 1")
+
+    async def nobody_is_left() -> bool:
+        return await watcher.fetchval(
+            "SELECT count(*) = 0 FROM pg_stat_activity"
+            " WHERE application_name = 'interlock' AND datname = current_database()"
+        )
+
+    await asyncio.to_thread(portal.call, use)
+    assert not await nobody_is_left()
+    await door.close()
+    await eventually(nobody_is_left, 20, "the end of every connection")
+    await asyncio.to_thread(portal.call, use)
+    await door.close()
+    await asyncio.to_thread(portal.close)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 T = TypeVar("T")
+PATIENCE = 6.0  # seconds that another event loop has to close its own; it may be blocked by whoever waits for us
 _inherited: list[object] = []
 
 
@@ -33,14 +34,18 @@ class PerLoop(Generic[T]):
             thing = self._things[loop] = self._make()
         return thing
 
+    def discard(self, thing: T) -> None:
+        """The next to ask in this event loop gets a new one."""
+        loop = asyncio.get_running_loop()
+        if self._things.get(loop) is thing:
+            del self._things[loop]
+
     async def close(self) -> None:
         """Close those of this event loop and of every other one that still runs."""
         if self._pid != os.getpid():
             return
         things, self._things = self._things, {}
-        for loop, thing in things.items():
-            with suppress(Exception):
-                await self._close_in(loop, thing)
+        await asyncio.gather(*(self._close_in(loop, thing) for loop, thing in things.items()))
 
     def _drop_those_of_closed_loops(self) -> None:
         """A closed event loop cannot close them; let go of, their sockets close when they are collected."""
@@ -50,9 +55,12 @@ class PerLoop(Generic[T]):
 
     async def _close_in(self, loop: asyncio.AbstractEventLoop, thing: T) -> None:
         async def close() -> None:
-            await self._close(thing)
+            with suppress(Exception):
+                await self._close(thing)
 
         if loop is asyncio.get_running_loop():
             await close()
         elif loop.is_running():
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(close(), loop))
+            with suppress(RuntimeError):  # it has ended by now
+                there = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(close(), loop))
+                await asyncio.wait({there}, timeout=PATIENCE)  # that loop may end and cancel it, which is not our end

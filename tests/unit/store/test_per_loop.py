@@ -6,7 +6,7 @@ import asyncio
 import gc
 import weakref
 
-from interlock.locks.per_loop import PerLoop
+from interlock.store.per_loop import PerLoop
 
 
 class Connection:
