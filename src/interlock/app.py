@@ -26,6 +26,7 @@ from interlock.runtime.app_database import AppDatabase
 from interlock.runtime.both_ways import BothWays
 from interlock.runtime.clock import DatabaseClock
 from interlock.runtime.main import run_main
+from interlock.runtime.openings import Openings
 from interlock.runtime.portal import portal
 from interlock.runtime.server import checked_roles
 from interlock.settings import load_settings
@@ -73,6 +74,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             self.trains, self.settings.manifests, max_input_bytes=self.settings.dispatch.max_input_bytes
         )
         self._database = AppDatabase(lambda: self.settings.store, emit=self.events.emit)
+        self._openings = Openings()
         self._keeper: Keeper | None = None
         self.locks = open_locks(
             self.settings.locks,
@@ -120,6 +122,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
 
     async def aopen(self) -> None:
         """Be a client: the database is reachable and its schema is one that this code may use; nothing runs."""
+        self._openings.enter()
         try:
             await self._ensure_schema(apply=self._database.is_embedded)
         except BaseException:
@@ -127,6 +130,11 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
             raise
 
     async def aclose(self) -> None:
+        """Be no client any more; the last of those who opened the app, or run it as a server, closes it."""
+        if self._openings.leave():
+            await self._close()
+
+    async def _close(self) -> None:
         async with AsyncExitStack() as closing:  # each of them, also where it is cancelled in the middle
             closing.push_async_callback(self._database.aclose)
             closing.push_async_callback(self.work.aclose)
@@ -183,6 +191,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     async def _running(
         self, roles: Iterable[str] | None, probes: str | None, runner: str | None
     ) -> AsyncGenerator[Keeper, None]:
+        self._openings.enter()
         try:
             supervisor, keeper = await self._server(roles, probes, runner)
             await supervisor.start()
@@ -197,6 +206,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
         self, roles: Iterable[str] | None = None, *, probes: str | None = None, runner: str | None = None
     ) -> Supervisor:
         """Run as a server until SIGTERM or SIGINT; a second signal forces. See `running` for `probes` and `runner`."""
+        self._openings.enter()
         try:
             supervisor, _ = await self._server(roles, probes, runner)
         except BaseException:
@@ -260,6 +270,7 @@ class Interlock(DeclaringApp, EnqueueingApp, ExtendedApp, TimingApp, OperatingAp
     ) -> AsyncGenerator[Mapping[str, Callable[[], Awaitable[Any]]], None]:
         """Be a server in which nothing runs by itself: answers the tick of each role; see `interlock.testing`."""
         before, self.clock = self.clock, clock
+        self._openings.enter()
         try:
             assembly = await self._assemble(None)
             async with assembly.stepping(inline=inline) as ticks:

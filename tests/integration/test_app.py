@@ -8,6 +8,7 @@ import tempfile
 import textwrap
 import time
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -107,6 +108,52 @@ async def test_an_app_that_was_closed_can_be_opened_again(migrated):
         async with app:
             assert await app.aservers() == []
     await nobody_is_connected(migrated)
+
+
+async def test_whoever_leaves_an_app_closes_nothing_for_those_who_still_have_it_open(migrated):
+    app, _ = app_on(migrated)
+    async with app.running(), app.locks.hold("report", ttl=timedelta(seconds=1)) as lease:
+        database = await app.adatabase()
+        async with app:
+            pass
+        await asyncio.to_thread(leave_at_once, app)
+        answered = lease.answered
+        assert await app.adatabase() is database
+        await eventually(lambda: lease.answered > answered, 20, "a renewal")
+    await nobody_is_connected(migrated)
+
+
+def leave_at_once(app: Interlock) -> None:
+    with app:
+        pass
+
+
+async def test_a_client_that_could_not_open_is_none_of_those_who_have_it_open(database):
+    app, _ = app_on(database)
+    with pytest.raises(SchemaAbsent):
+        await app.aopen()
+    async with app.running():
+        pass
+    await nobody_is_connected(database)
+
+
+async def test_an_app_is_open_for_whoever_comes_while_it_is_being_closed(migrated, monkeypatch):
+    app, closing, go_on = app_on(migrated)[0], asyncio.Event(), asyncio.Event()
+
+    async def slowly_closed() -> None:
+        closing.set()
+        await go_on.wait()
+
+    await app.aopen()
+    before = await app.adatabase()
+    monkeypatch.setattr(before, "close", slowly_closed)
+    leaving = asyncio.create_task(app.aclose())
+    await closing.wait()
+    async with app:
+        assert await app.adatabase() is not before
+        go_on.set()
+        await leaving
+        assert await app.aservers() == []
 
 
 async def test_a_client_never_makes_the_schema(database):
@@ -231,6 +278,18 @@ async def test_the_address_of_a_private_server_can_be_asked_for_while_the_app_is
     assert (urlsplit(dsn).password or "") not in repr(events)
     with pytest.raises(NotOpen):
         app.dsn  # noqa: B018  see above
+
+
+async def test_a_private_server_goes_on_for_a_server_when_a_client_of_the_same_app_leaves(embedded_folder):
+    app, events = app_on(None)
+    async with app.running():
+        async with app:
+            dsn = app.dsn
+        assert app.dsn == dsn
+        with pytest.raises(NeverHappenedError):
+            await eventually(lambda: live_postmaster(str(embedded_folder / "data")) is None, 3)
+        assert len(await app.aservers()) == 1
+    assert len(kinds(events, EmbeddedStarted)) == 1
 
 
 def test_a_named_database_is_known_without_opening_it(migrated):

@@ -8,7 +8,7 @@ import threading
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from interlock.errors import NotOpen
 from interlock.observe.events.store import EmbeddedStarted
@@ -48,39 +48,48 @@ class AppDatabase:
         return self._database.dsn
 
     async def aget(self) -> Database:
-        if self._database is None or self._inherits_embedded():
-            await asyncio.to_thread(self._open)
-        return cast("Database", self._database)
+        found = self._database
+        if found is None or self._inherits_embedded():
+            found = await asyncio.to_thread(self._open)
+        return found
 
     async def aclose(self) -> None:
-        if self._database is not None:
-            await self._database.close()
-        if self._embedded is not None and self._pid == os.getpid():
-            await asyncio.to_thread(self._embedded.stop)
-        self._embedded = self._database = None
+        # Let go of first: whoever opens it meanwhile, in whatever thread, must not get what is being closed.
+        database, self._database = self._database, None
+        embedded, self._embedded = self._embedded, None
+        try:
+            if database is not None:
+                await database.close()
+        finally:
+            if embedded is not None and self._pid == os.getpid():
+                await asyncio.to_thread(embedded.stop)
 
     def _inherits_embedded(self) -> bool:
         """Whether this is a forked child, which has to become a user of the embedded server itself."""
         return self._embedded is not None and self._pid != os.getpid()
 
-    def _open(self) -> None:
+    def _open(self) -> Database:
         # One lock per process: a child may be forked while a thread of its parent is opening.
         with self._opening.setdefault(os.getpid(), threading.Lock()):
-            if self._database is None or self._inherits_embedded():
+            found = self._database
+            if found is None or self._inherits_embedded():
+                settings, embedded = self._settings(), None
+                if (dsn := settings.dsn) is None:
+                    embedded, dsn = self._start_embedded()
                 self._pid = os.getpid()
-                settings = self._settings()
-                self._database = Database(settings.dsn or self._start_embedded(), settings)
+                self._embedded, self._database = embedded, (found := Database(dsn, settings))
+            return found
 
-    def _start_embedded(self) -> str:
+    def _start_embedded(self) -> tuple[EmbeddedServer, str]:
         from interlock.embedded import EmbeddedServer  # noqa: PLC0415  only those who named no database need it
 
         began = time.monotonic()
-        self._embedded = EmbeddedServer(embedded_folder())
-        dsn = self._embedded.start()
+        embedded = EmbeddedServer(embedded_folder())
+        dsn = embedded.start()
         took = timedelta(seconds=time.monotonic() - began)
         port = int(dsn.rsplit(":", 1)[1].split("/")[0])
-        self._emit(EmbeddedStarted(folder=str(self._embedded.folder), port=port, took=took))
-        return dsn
+        self._emit(EmbeddedStarted(folder=str(embedded.folder), port=port, took=took))
+        return embedded, dsn
 
 
 def embedded_folder() -> Path | None:
