@@ -12,6 +12,7 @@ from interlock.cli.output import show_json, show_table
 from interlock.cli.records import show_fields
 from interlock.model.act import Actor
 from interlock.model.lifecycle import OutboxState
+from interlock.outbox.publish import checked_topic
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -129,6 +130,7 @@ def _park(options: dict[str, Any], topic: str, intent: Intent, *, parked: bool, 
 
     async def act(app: Interlock) -> bool:
         if intent.dry_run:
+            checked_topic(topic)
             return parked is not any(one.parked for one in await app.outbox.astats() if one.topic == topic)
         return await app.outbox.apark(topic, actor=_by(intent), parked=parked, note=intent.note)
 

@@ -35,13 +35,18 @@ class Draft(NamedTuple):
     expires: timedelta | None = None
 
 
+def checked_topic(found: object) -> str:
+    topic = checked_name("topic", found)
+    if "*" in topic:
+        raise InvalidOption(option="topic", found=topic, expected="a topic, not a pattern")
+    return topic
+
+
 def checked_message(draft: Draft, *, max_bytes: int) -> NewMessage:
     """The message as it is stored; raises what is wrong with it, and nothing is written then."""
     if not isinstance(draft, Draft):
         raise InvalidOption(option="message", found=draft, expected="a Draft, such as Draft('order.paid', {'id': 1})")
-    topic = checked_name("topic", draft.topic)
-    if "*" in topic:
-        raise InvalidOption(option="topic", found=topic, expected="a topic, not a pattern")
+    topic = checked_topic(draft.topic)
     payload = _json("payload", draft.payload)
     if len(payload) > max_bytes:
         raise PayloadTooLarge(what=f"the payload for {topic!r}", size=len(payload), limit=max_bytes)

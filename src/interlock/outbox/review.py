@@ -11,6 +11,7 @@ from interlock.model.lifecycle import OutboxState
 from interlock.observe.events.outbox import MessagesRedriven, TopicParked
 from interlock.outbox.doctor import examine
 from interlock.outbox.operate import Act, park, redrive
+from interlock.outbox.publish import checked_topic
 from interlock.runtime.portal import portal
 from interlock.store.outbox_review import OutboxReview
 from interlock.trains.names import checked_name
@@ -104,7 +105,7 @@ class Reviewing:
         """Let nobody claim a topic, or let it be claimed again; False says that it was so already."""
         by = _permitted(actor, Permission.PAUSE)
         act = Act(actor=by.name, via=by.via, note=note)
-        changed = await park(await self._database(), act, checked_name("topic", topic), parked=parked)
+        changed = await park(await self._database(), act, checked_topic(topic), parked=parked)
         if changed:
             self._emit(TopicParked(topic=topic, parked=parked, actor=by.name))
         return changed

@@ -179,6 +179,8 @@ async def test_a_parked_topic_waits_until_it_is_unparked(migrated, conn):
         assert await world.app.outbox.apark("a", actor="ada", parked=False)
         assert (await step.tick("outbox")).claimed == 1
         assert [event.parked for event in told] == [True, False]
+        with pytest.raises(InvalidOption, match="not a pattern"):  # it would park nothing that is ever published
+            await world.app.outbox.apark("a.*", actor="ada")
 
 
 async def test_the_doctor_finds_each_sign_of_trouble(migrated, conn):
