@@ -52,12 +52,15 @@ def command(
         raise click.UsageError("a --timeout bounds a wait: expected --wait with it")
     texts = pairs(args)
     arguments = with_app(options, lambda app: edited_input(app, train, {}, texts, json_input))
-    entry = act(options, intent, lambda commands: commands.enqueue(train, arguments, **terms))
-    answer = intent.answer("enqueue", train, entry_id=None if intent.dry_run else str(entry), input=arguments)
+    entry, is_new = act(options, intent, lambda commands: commands.enqueue(train, arguments, **terms))
+    number = None if intent.dry_run and is_new else str(entry)
+    answer = intent.answer("enqueue", train, changed=is_new, entry_id=number, input=arguments)
+    held = f"entry {entry} holds the key {terms['key']}; nothing was queued"
     if intent.dry_run or not wait:
-        _tell(answer, intent.words(f"queued {train}: entry {entry}", f"queue {train}"), as_json=as_json)
+        queued = intent.words(f"queued {train}: entry {entry}", f"queue {train}")
+        _tell(answer, queued if is_new else held, as_json=as_json)
         return
-    click.echo(f"entry {entry} of {train} is queued", err=True)
+    click.echo(f"entry {entry} of {train} is queued" if is_new else held, err=True)
     _tell_end(options, entry, train, timeout, answer, as_json=as_json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
     from interlock.operate.act import Act
     from interlock.store.known_train import KnownTrain
+
+
+class Queued(NamedTuple):
+    entry_id: int
+    is_new: bool = True
+    """False: an earlier one holds the key, and nothing was written."""
 
 
 class RerunCommands(Acting):
@@ -62,23 +68,26 @@ class RerunCommands(Acting):
         priority: int | None = None,
         key: str | None = None,
         group: str | None = None,
-    ) -> int:
+    ) -> Queued:
         """Queue a run of a train that this code, or some server, knows; answers the entry, of a held key its holder."""
         if delay is not None:
             checked_duration("delay", delay, zero=True)
         checked_priority(priority)
 
-        async def work(act: Act) -> int:
+        async def work(act: Act) -> Queued:
             known = await known_train(act.conn, act.sql, self._means.declarations.trains, train)
             text = self._encoded(known, arguments)
             entry = NewEntry(await self._terms(act, known, group), text, priority, delay or None, key)
             declared = {*self._means.declarations.groups, *([known.group] if known.group else [])}
-            steps = WorkQueue(act.sql).enqueue([entry], now=act.now, declared=declared)
+            held = set[int]()
+            steps = WorkQueue(act.sql).enqueue([entry], now=act.now, declared=declared, held=held)
             [entry_id] = await run(AsyncpgAdapter(act.conn), steps)
+            if held:
+                return Queued(entry_id, is_new=False)
             act.changed("enqueue", "train", known.name, after={"entry_id": str(entry_id)})
             act.events.append(WorkEnqueued(entry_id=entry_id, train=known.name, kind="adhoc"))
             act.wake("work")
-            return entry_id
+            return Queued(entry_id)
 
         return await self._act(Permission.ENQUEUE, work)
 

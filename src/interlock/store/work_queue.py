@@ -35,8 +35,10 @@ class WorkQueue:
         trace: str | None = None,
         channel: str | None = None,
         declared: Collection[str] = (),
+        held: set[int] | None = None,
     ) -> Steps[list[int]]:
-        """Write the entries in one statement; answers their ids in order, for a held key that of its holder.
+        """Write the entries in one statement; answers their ids in order, for a held key that of its holder, which is
+        also put into `held`.
 
         With a channel the notice is part of the transaction; PostgreSQL sends several of one transaction as one. A
         group that code has declared and no server has written yet is written now.
@@ -58,7 +60,10 @@ class WorkQueue:
                 yield from self._write_groups(unknown, declared)
                 continue
             _take_written(ids, left, rows)
+            written = set(ids.values())
             yield from self._look_up(ids, left)
+            if held is not None:
+                held |= set(ids.values()) - written
             if not left:
                 return _in_order(ids)
         raise KeyContended(key=next(str(entry.key) for entry in left.values()))

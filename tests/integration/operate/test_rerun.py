@@ -86,7 +86,9 @@ async def test_what_nobody_knows_cannot_be_edited_or_enqueued(app, yard, ends):
 @pytest.mark.usefixtures("announced")
 async def test_work_enqueued_by_name_holds_its_key_once(app, yard):
     first = await app.commands.enqueue("work", {"n": 1}, key="k", priority=7)
-    assert await app.commands.enqueue("work", {"n": 1}, key="k") == first
+    assert first.is_new
+    assert await app.commands.enqueue("work", {"n": 1}, key="k") == (first.entry_id, False)
+    assert [act.target for act in (await app.views.audit(action="enqueue")).lines] == ["work"]
     [queued] = await yard.queued()
     assert (queued["key"], queued["priority"], queued["kind"]) == ("k", 7, "adhoc")
 
