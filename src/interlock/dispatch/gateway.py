@@ -134,15 +134,14 @@ class WorkGateway:
     async def _write(
         self, database: Database, orders: Sequence[Order], *, channel: str | None, several: bool
     ) -> list[int]:
-        """One statement is all or nothing by itself; keys may take several."""
+        """One statement is all or nothing by itself; keys may take several, and may break a deadlock with others."""
         if not several:
             try:
                 async with database.connection() as own:
                     return await run(AsyncpgAdapter(own), self._steps(orders, channel=channel))
             except KeyNeedsReadCommitted:
                 pass  # it is the default of this database or of our role in it
-        async with database.transaction() as own:
-            return await run(AsyncpgAdapter(own), self._steps(orders, channel=channel))
+        return await database.retrying(lambda own: run(AsyncpgAdapter(own), self._steps(orders, channel=channel)))
 
     def enqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
         if conn is None:

@@ -191,3 +191,16 @@ async def test_two_batches_that_take_the_same_keys_in_another_order_do_not_deadl
     for _ in range(10):
         forth, back = await asyncio.gather(batch(keys), batch(keys[::-1]))
         assert [handle.id for handle in forth] == [handle.id for handle in back[::-1]]
+
+
+async def test_many_runs_that_break_a_deadlock_with_a_callers_transaction_are_tried_again(shop, conn, migrated):
+    mine = await asyncpg.connect(migrated)
+    try:
+        async with mine.transaction():
+            first = await shop.greet.using(mine, key="b").aenqueue("Ada")
+            many = asyncio.create_task(shop.app.aenqueue_many([shop.greet.using(key=key).order(key) for key in "ab"]))
+            await until_somebody_waits(conn)  # for b, with a in hand; who waited first is who finds the deadlock
+            second = await shop.greet.using(mine, key="a").aenqueue("Bob")
+        assert [handle.id for handle in await many] == [second.id, first.id]
+    finally:
+        await mine.close()
