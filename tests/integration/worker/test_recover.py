@@ -179,19 +179,30 @@ async def test_a_judge_that_died_between_its_two_steps_leaves_nothing_behind(yar
     assert len(await yard.queued()) == 1
 
 
-async def test_recovery_passes_over_a_row_that_somebody_holds(migrated, yard, recovery, registered):
+@pytest.mark.parametrize(
+    "row",
+    [
+        "execution WHERE id = $1",
+        "work_queue WHERE execution_id = $1",
+        "manifest WHERE id = (SELECT manifest_id FROM interlock.execution WHERE id = $1)",
+    ],
+    ids=lambda row: row.split()[0],
+)
+async def test_recovery_passes_over_what_somebody_holds_and_does_the_rest(migrated, yard, recovery, registered, row):
     import asyncpg
 
-    held, free = [await yard.dispatch() for _ in range(2)]
-    lost = await registered(state="lost")
+    held = await yard.dispatch(manifest=await yard.manifest("m"), key="k")
+    free, lost = await yard.dispatch(), await registered(state="lost")
     for run in (held, free):
         await yard.claimed(run, server=lost)
     other = await asyncpg.connect(migrated)
     try:
         async with other.transaction():
-            await other.execute("SELECT FROM interlock.execution WHERE id = $1 FOR UPDATE", held)
+            await other.execute(f"SELECT FROM interlock.{row} FOR UPDATE", held)
             async with asyncio.timeout(60):
                 await recovery.tick()
     finally:
         await other.close()
     assert [entry["previous_execution_id"] for entry in await yard.queued()] == [free]
+    await recovery.tick()
+    assert {entry["previous_execution_id"] for entry in await yard.queued()} == {free, held}
