@@ -54,7 +54,8 @@ class Acquirer:
             answers = await self._backend.extend([replace(lease.held, ttl=ttl)])
         if (remaining := answers.get(lease.token)) is None:
             return False
-        lease.renewed(asked, remaining, ttl)
+        lease.ttl = ttl
+        lease.renewed(asked, remaining)
         if not lease.ended:
             self._keeper.keep(lease)
         return True

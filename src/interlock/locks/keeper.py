@@ -164,7 +164,7 @@ class LockKeeper:
         self._failures = 0
         for each, before in zip(due, held, strict=True):
             if (remaining := answers.get(before.token)) is not None:
-                each.lease.renewed(asked, remaining, before.ttl)
+                each.lease.renewed(asked, remaining)
                 each.was_renewed()
             else:
                 self._lose(each, UNKNOWN)

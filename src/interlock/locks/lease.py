@@ -140,10 +140,10 @@ class Lease:
         self._ended = True
         self._custodian.let_go(self)
 
-    def renewed(self, asked: float, remaining: timedelta, ttl: timedelta) -> None:
-        """An answer of the lock service; one to an older question changes nothing."""
-        if asked >= self.answered:
-            self.answered, self.ttl, self._deadline = asked, ttl, deadline(asked, remaining)
+    def renewed(self, asked: float, remaining: timedelta) -> None:
+        """An answer of the lock service. It shortens no lease, so whichever promises most holds, also if it is late."""
+        self.answered = max(self.answered, asked)
+        self._deadline = max(self._deadline, deadline(asked, remaining))
 
     def declare_lost(self, reason: str = "it was not renewed in time") -> None:
         """From any thread."""

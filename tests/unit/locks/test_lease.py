@@ -33,6 +33,7 @@ from interlock.observe.events.lock import (
 from tests.harness.waiting import eventually, eventually_blocking
 
 TTL = timedelta(seconds=1.5)  # shorter ones run out by themselves on a busy machine
+HOUR = timedelta(hours=1)
 
 
 def block(lease, duration):
@@ -537,7 +538,7 @@ class KeepersLine:
 async def a_renewal_overtaken_by_a_longer_extension(locks, service):
     lease = await locks.atry_hold("x", ttl=timedelta(seconds=6))
     assert await asyncio.to_thread(service.asked.wait, 60)
-    await lease.aextend(timedelta(hours=1))
+    await lease.aextend(HOUR)
     service.go.set()
     assert await asyncio.to_thread(service.answered.wait, 60)
     [holder] = await service.holders()
@@ -548,6 +549,30 @@ async def test_a_renewal_that_was_overtaken_does_not_shorten_a_longer_lease(open
     service = TwoAtOnce()
     lease, holder = await a_renewal_overtaken_by_a_longer_extension(open_locks(service), service)
     assert lease.remaining() <= holder.expires_in
+    await lease.arelease()
+
+
+@pytest.mark.parametrize("keeper_is_answered_first", [True, False])
+async def test_a_renewal_that_is_asked_for_meanwhile_takes_back_no_extension(open_locks, keeper_is_answered_first):
+    class AnswersHoldersLate(TwoAtOnce):
+        async def extend(self, held):
+            answers = await super().extend(held)
+            if held[0].ttl == HOUR:
+                assert await asyncio.to_thread(self.asked.wait, 60)
+                if keeper_is_answered_first:
+                    await self.answer_keeper()
+            return answers
+
+        async def answer_keeper(self):
+            self.go.set()
+            assert await asyncio.to_thread(self.answered.wait, 60)
+            await asyncio.sleep(0.05)
+
+    service = AnswersHoldersLate()
+    lease = await open_locks(service).atry_hold("x", ttl=timedelta(seconds=3))
+    await lease.aextend(HOUR)
+    await service.answer_keeper()
+    assert (lease.ttl, lease.remaining() > HOUR / 2) == (HOUR, True)
     await lease.arelease()
 
 
