@@ -94,7 +94,10 @@ class ClaimRequest(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A message in the hands of one worker, or one that the claim itself ended (its state says so)."""
+    """A message in the hands of one worker, or one that the claim itself ended (its state says so).
+
+    After `good_for`, counted from the claim, it must not be emitted any more.
+    """
 
     id: int
     message_id: str
@@ -115,6 +118,7 @@ class Claimed(NamedTuple):
     probe: bool
     crashed: bool
     bucket: int | None
+    good_for: timedelta | None = None
 
 
 class Claims(NamedTuple):

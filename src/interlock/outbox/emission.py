@@ -207,7 +207,7 @@ class Emission:
             await self._renew([*rest, *(each for chain in self._chains for each in chain)])
             if not held.covers(self.emitter.seconds):
                 return "its claim does not last long enough"
-        return None
+        return "it came too late in hand" if held.is_too_late() else None
 
     async def _drop(self, rest: Sequence[Held], reason: str) -> None:
         self._waiting -= len(rest)

@@ -69,7 +69,7 @@ class Row:
         return self._verdict(road, now)[0] is PENDING
 
     def claim(self, road: Road, request: ClaimRequest, now: datetime, *, probe: bool) -> Claimed:
-        crashed = self.token is not None
+        crashed, good_for = self.token is not None, self._good_for(road, now)
         self.state, self.failure = self._verdict(road, now)
         self.crashes += crashed
         self.token = request.token if self.state is PENDING else None
@@ -77,7 +77,7 @@ class Row:
             self.claims += 1
             self.available_at = now + request.lease
             self.first_emitted_at = self.first_emitted_at or now
-        return self._claimed(probe=probe, crashed=crashed)
+        return self._claimed(probe=probe, crashed=crashed, good_for=good_for)
 
     def settle(self, settlement: Settlement, now: datetime) -> Answer:
         if self.state is not PENDING:
@@ -105,7 +105,13 @@ class Row:
             return OutboxState.NEEDS_REVIEW, "window_passed"
         return PENDING, self.failure
 
-    def _claimed(self, *, probe: bool, crashed: bool) -> Claimed:
+    def _good_for(self, road: Road, now: datetime) -> timedelta | None:
+        ends = [] if self.expires_at is None else [self.expires_at]
+        if self.claims and road.idempotency_window is not None and self.first_emitted_at is not None:
+            ends.append(self.first_emitted_at + road.idempotency_window)
+        return min(ends) - now if ends else None
+
+    def _claimed(self, *, probe: bool, crashed: bool, good_for: timedelta | None) -> Claimed:
         message = self.message
         return Claimed(
             id=self.id,
@@ -127,6 +133,7 @@ class Row:
             probe=probe,
             crashed=crashed,
             bucket=self.bucket,
+            good_for=good_for,
         )
 
 

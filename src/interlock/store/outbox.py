@@ -130,6 +130,6 @@ _STATES = {state.value: state for state in OutboxState}
 
 
 def _claimed(row: Record) -> Claimed:
-    values = list(row.values())[:19]
+    values = list(row.values())[:20]
     values[7] = _STATES[values[7]]
     return Claimed(*values)

@@ -204,6 +204,21 @@ async def test_a_message_past_its_expiry_is_not_delivered(place):
     assert await take(place, request()) == [(published.id, "expired")]
 
 
+@pytest.mark.parametrize("asked", [request, lanes])
+async def test_a_claim_says_for_how_long_a_message_is_good(place, asked):
+    for options in ({}, {"expires": 3 * HOUR}, {"expires": HOUR}):
+        await place.publish(key="k", **options)
+    first = await place.store.claim(asked(window=2 * HOUR))
+    assert [_hours(each.good_for) for each in first.messages] == [None, 3, 1]
+    await place.lose_claims()
+    again = await place.store.claim(asked(window=2 * HOUR))
+    assert [_hours(each.good_for) for each in again.messages] == [2, 2, 1]
+
+
+def _hours(found: timedelta | None) -> int | None:
+    return None if found is None else round(found / HOUR)
+
+
 async def test_a_delayed_message_waits(place):
     [published] = await place.publish(delay=HOUR)
     assert await ids(place, request()) == []

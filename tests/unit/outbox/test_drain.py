@@ -351,6 +351,48 @@ async def test_no_delivery_starts_with_less_lease_than_its_time():
     assert min(left) >= timeout.total_seconds()
 
 
+@pytest.mark.parametrize("batch", [None, 2])
+async def test_what_expires_in_hand_is_not_emitted(batch):
+    """It waits behind slow deliveries, and its claim is renewed for as long as it takes."""
+    world, sent = World(outbox_concurrency=1), []
+
+    @world.emitter(batch=batch)
+    async def send(_message):
+        sent.append(time.monotonic() - began)
+        await asyncio.sleep(0.25)
+
+    world.publish(8, expires=timedelta(seconds=0.4))
+    began, drain = time.monotonic(), world.drain()
+    await drain.step()
+    assert 0 < len(sent) <= 2
+    assert max(sent) < 0.4
+    await eventually(lambda: _steps(drain, lambda: "pending" not in world.states()))
+    assert world.states().count("expired") == 8 - len(sent) * (batch or 1)
+
+
+async def _steps(drain, until) -> bool:
+    await drain.step()
+    return until()
+
+
+async def test_what_the_receiver_may_forget_while_it_is_in_hand_is_not_sent_again():
+    world, sent = World(outbox_concurrency=1), []
+
+    @world.emitter(idempotency_window=timedelta(seconds=0.15))
+    async def send(message):
+        sent.append(message.payload)
+        await asyncio.sleep(0.2)
+
+    world.publish(2)
+    row = world.store.rows[2]
+    row.claims, row.first_emitted_at = 1, row.published_at
+    drain = world.drain()
+    await drain.step()
+    await eventually(lambda: _steps(drain, lambda: "pending" not in world.states()))
+    assert sent == [0]
+    assert world.states() == ["delivered", "needs_review"]
+
+
 async def test_control_without_renewal_the_lease_would_not_last():
     world = World(outbox_concurrency=1, outbox_lease=timedelta(seconds=0.4))
 

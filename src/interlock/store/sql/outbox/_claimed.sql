@@ -17,4 +17,4 @@ from picked p
 cross join moment m
 where o.id = p.id
   and o.id = any(array(select id from picked))
-returning o.*, p.crashed, p.probe
+returning o.*, p.crashed, p.probe, p.good_until

@@ -74,6 +74,7 @@ with recursive topics as (
     /*include:outbox/_noted*/
 )
 select id, message_id, topic, payload::text, headers::text, key, partition, state, claims, attempts, crashes,
-    published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket
+    published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket,
+    good_until - coalesce(:now::timestamptz, clock_timestamp()) as good_for
 from claimed
 order by id

@@ -140,13 +140,14 @@ with recursive topics as (
     /*include:outbox/_noted*/
 )
 select id, message_id, topic, payload::text, headers::text, key, partition, state, claims, attempts, crashes,
-    published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket, null::interval as blocked_for
+    published_at, expires_at, trace, out_of_order, failure, probe, crashed, bucket,
+    good_until - coalesce(:now::timestamptz, clock_timestamp()) as good_for, null::interval as blocked_for
 from claimed
 union all
 -- Keys that cannot go on now: remembered by the holder of the lane, so that a long queue behind one of them is skipped.
 -- For an instant only where the emitter has no room, because that may change with every delivery.
 select distinct on (r.key) null, null, null, null, null, r.key, null, null, null, null, null, null, null, null, null,
-    null, null, null, null,
+    null, null, null, null, null,
     case
         when r.has_room then greatest(r.available_at - coalesce(:now::timestamptz, statement_timestamp()), interval '0')
         else interval '1 millisecond'
