@@ -46,7 +46,15 @@ class WorkParts:
         return [LifespanComponent(resources, hooks)] if wanted else []
 
     def worker(self, notify: Callable[[str], None], slots: Slots, hooks: Hooks, hub: NoticeHub | None = None) -> Worker:
-        boost, policy = self._settings.manifests.dependent_priority_boost, self._app.default_policy()
+        activator = Activator(
+            self._database,
+            policy=self._app.default_policy(),
+            options_of=self._app.train_options,
+            boost=self._settings.manifests.dependent_priority_boost,
+            max_input_bytes=self._settings.dispatch.max_input_bytes,
+            clock=self._clock,
+            emit=self._emit,
+        )
         worker = Worker(
             self._database,
             slots,
@@ -54,7 +62,7 @@ class WorkParts:
             server=lambda: self._keeper.server,
             host=self._keeper.profile.name,
             clock=self._clock,
-            activator=Activator(self._database, policy=policy, boost=boost, clock=self._clock, emit=self._emit),
+            activator=activator,
             emit=self._emit,
             notify=notify,
             watched=self._app.events.watched,

@@ -63,6 +63,13 @@ class Scope(NamedTuple):
     group_id: int | None = None
 
 
+class Child(NamedTuple):
+    """A dormant manifest that a run of its parent may activate."""
+
+    manifest_id: int
+    train: str
+
+
 class Activation(NamedTuple):
     """A dormant child that was asked for; no entry when it was queued or active already."""
 

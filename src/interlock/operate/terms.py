@@ -1,28 +1,15 @@
-"""What holds for work of a train: its own word, from the code that is here or as servers announced it."""
+"""What holds for work of a train that a command is about."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from interlock.store.known_train import KnownTrains
-from interlock.worker.activate import policy_of
+from interlock.worker.terms import terms_of_train
 
 if TYPE_CHECKING:
-    from interlock.model.execution import Policy
     from interlock.operate.act import Act, Means
-
-
-class TrainTerms(NamedTuple):
-    priority: int | None
-    policy: Policy
+    from interlock.worker.terms import TrainTerms
 
 
 async def terms_of(act: Act, means: Means, train: str) -> TrainTerms:
-    """The code that is here wins; nobody's word leaves the settings."""
-    options = means.train_options(train)
-    if options is not None:
-        return TrainTerms(options.priority, policy_of(options, means.policy))
-    known = await KnownTrains(act.sql).get(act.conn, train)
-    if known is None:
-        return TrainTerms(None, means.policy)
-    return TrainTerms(known.priority, known.policy(means.policy))
+    return await terms_of_train(act.conn, act.sql, train, options_of=means.train_options, default=means.policy)

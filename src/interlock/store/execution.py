@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
-from interlock.model.execution import Abandoned, Activation, Interruption
+from interlock.model.execution import Abandoned, Activation, Child, Interruption
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import Ended
 
@@ -89,12 +89,16 @@ class Executions:
             return Interruption(execution_id, None, lost=True)
         return Interruption(execution_id, row["cancel_cause"], lost=False) if row["cancel_cause"] else None
 
+    async def hold_child(self, conn: Connection, external_id: str, *, parent_id: int) -> Child | None:
+        """A dormant child, held until the end of the transaction; None says that the parent has no such child."""
+        row = await self._sql["execution/hold_child"].fetchrow(conn, external_id=external_id, parent_id=parent_id)
+        return None if row is None else Child._make(row)
+
     async def activate(
         self,
         conn: Connection,
-        external_id: str,
+        child_id: int,
         *,
-        parent_id: int,
         caused_by: int,
         train: str | None,
         input: str | None,  # noqa: A002  the column's own word
@@ -102,14 +106,11 @@ class Executions:
         boost: int,
         policy: Policy,
         now: datetime | None,
-    ) -> Activation | None:
-        """Queue a dormant child; None says that the parent has no such child."""
-        child = await self._sql["execution/hold_child"].fetchval(conn, external_id=external_id, parent_id=parent_id)
-        if child is None:
-            return None
-        row = await self._sql["execution/activate"].fetchrow(
+    ) -> Activation:
+        """Queue a dormant child that is held."""
+        [row] = await self._sql["execution/activate"].fetch(
             conn,
-            child_id=child,
+            child_id=child_id,
             caused_by=caused_by,
             train=train,
             input=input,
@@ -119,7 +120,7 @@ class Executions:
             **policy._asdict(),
         )
         await failpoints.reach("activate.queued")
-        return None if row is None else Activation._make(row)
+        return Activation._make(row)
 
     async def _settle_manifests(self, conn: Connection, rows: Sequence[Record], now: datetime | None) -> set[int]:
         """The manifests whose manager has to look now."""

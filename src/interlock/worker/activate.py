@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interlock.errors import InvalidOption, UnknownChild
+from interlock.errors import InvalidOption, PayloadTooLarge, UnknownChild
 from interlock.observe.events.work import ActivationSkipped, WorkEnqueued
 from interlock.store.execution import Executions
 from interlock.store.notify import notify_in
 from interlock.trains.bound import Bound
 from interlock.trains.names import checked_name
+from interlock.worker.terms import terms_of_train
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interlock.model.execution import Activation, Policy
     from interlock.observe.bus import Emit
     from interlock.runtime.clock import Clock
@@ -21,8 +24,19 @@ if TYPE_CHECKING:
 
 
 class Activator:
-    def __init__(self, database: Database, *, policy: Policy, boost: int, clock: Clock, emit: Emit) -> None:
-        self._database, self._policy, self._boost = database, policy, boost
+    def __init__(
+        self,
+        database: Database,
+        *,
+        policy: Policy,
+        options_of: Callable[[str], TrainOptions | None],
+        boost: int,
+        max_input_bytes: int,
+        clock: Clock,
+        emit: Emit,
+    ) -> None:
+        self._database, self._policy, self._options_of = database, policy, options_of
+        self._boost, self._max_input_bytes = boost, max_input_bytes
         self._clock, self._emit = clock, emit
         self._executions = Executions(database.sql)
 
@@ -31,6 +45,9 @@ class Activator:
         checked_name("external_id", external_id)
         if bound is not None and not isinstance(bound, Bound):
             raise InvalidOption(option=external_id, found=bound, expected="train.bind(…), or nothing for its own input")
+        if bound is not None and len(bound.input) > self._max_input_bytes:
+            what = f"the input of {bound.train!r}"
+            raise PayloadTooLarge(what=what, size=len(bound.input), limit=self._max_input_bytes)
         found = await self._queue(job, external_id, bound)
         if found is None:
             raise UnknownChild(name=external_id, parent=job.manifest)
@@ -45,35 +62,27 @@ class Activator:
     async def _queue(self, job: Job, external_id: str, bound: Bound[Any] | None) -> Activation | None:
         if job.claim.manifest_id is None:
             return None
-        options = bound.declaration.options if bound is not None else None
         async with self._database.transaction() as conn:
+            child = await self._executions.hold_child(conn, external_id, parent_id=job.claim.manifest_id)
+            if child is None:
+                return None
+            terms = await terms_of_train(
+                conn, self._database.sql, child.train, options_of=self._options_of, default=self._policy
+            )
             found = await self._executions.activate(
                 conn,
-                external_id,
-                parent_id=job.claim.manifest_id,
+                child.manifest_id,
                 caused_by=job.execution_id,
                 train=None if bound is None else bound.train,
                 input=None if bound is None else bound.input.decode(),
-                priority=None if options is None else options.priority,
+                priority=terms.priority,
                 boost=self._boost,
-                policy=self._policy if options is None else policy_of(options, self._policy),
+                policy=terms.policy,
                 now=self._clock.injected(),
             )
-            if found is not None and found.entry_id is not None:
+            if found.entry_id is not None:
                 await notify_in(conn, self._database, ["work"])
         return found
-
-
-def policy_of(options: TrainOptions, default: Policy) -> Policy:
-    """What the train says about trying again, else the settings."""
-    retry = options.retry
-    return default._replace(
-        max_attempts=options.max_attempts or default.max_attempts,
-        timeout=options.timeout or default.timeout,
-        retry_delay=retry.delay if retry else default.retry_delay,
-        max_retry_delay=retry.max_delay if retry else default.max_retry_delay,
-        retry_backoff=retry.factor if retry else default.retry_backoff,
-    )
 
 
 def _skipped(job: Job, child: str) -> ActivationSkipped:

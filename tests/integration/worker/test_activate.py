@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
-from interlock import current_execution, failpoints
+from interlock import Backoff, current_execution, failpoints
 from interlock.observe.events import ActivationSkipped
 from tests.harness.unguarded import take_guard_off
 from tests.harness.waiting import eventually
@@ -51,6 +52,49 @@ async def test_without_an_input_it_takes_its_declared_one(works, yard, family):
     declare(works.app, [], bound=False)
     await run(works, yard, family[0])
     assert [entry["input"] for entry in await yard.queued()] == ["{}"]
+
+
+@pytest.mark.parametrize("bound", [True, False])
+async def test_it_has_the_policy_of_its_train_with_or_without_an_input(works, yard, family, bound):
+    @works.app.train(max_attempts=9, timeout=timedelta(seconds=77), priority=33, retry=Backoff(timedelta(seconds=5)))
+    async def repair() -> None: ...
+
+    @works.app.train
+    async def extract() -> None:
+        await current_execution().aactivate("repair", repair.bind() if bound else None)
+
+    await run(works, yard, family[0])
+    [entry] = await yard.queued()
+    assert (entry["max_attempts"], entry["timeout"], entry["priority"]) == (9, timedelta(seconds=77), 33)
+    assert entry["retry_delay"] == timedelta(seconds=5)
+
+
+async def test_it_has_the_policy_that_other_servers_announced_for_a_train_that_is_not_here(works, yard, family):
+    await yard.conn.execute("UPDATE interlock.train SET max_attempts = 9, priority = 33 WHERE name = 'repair'")
+
+    @works.app.train
+    async def extract() -> None:
+        await current_execution().aactivate("repair")
+
+    await run(works, yard, family[0])
+    [entry] = await yard.queued()
+    assert (entry["max_attempts"], entry["priority"]) == (9, 33)
+
+
+async def test_an_input_that_is_too_large_is_refused_here_too(works, yard, family):
+    app = works.new_app(max_input_bytes=100)
+
+    @app.train
+    async def repair(text: str) -> None: ...
+
+    @app.train
+    async def extract() -> None:
+        await current_execution().aactivate("repair", repair.bind("x" * 100))
+
+    execution = await yard.dispatch("extract", kind="scheduled", manifest=family[0], fire_key="f", attempt=3)
+    await works.start(app)
+    assert (await works.ended(execution))["error_type"] == "interlock.errors.PayloadTooLarge"
+    assert await yard.queued() == []
 
 
 async def test_a_child_that_is_queued_already_is_skipped_with_a_warning(works, yard, family):
