@@ -55,6 +55,8 @@ class TimerRow:
     failures: int
     skips: Mapping[str, int]
     last_seen_at: datetime
+    """When a server last said what it did about it; each that declares it does so once an hour, if nothing happens."""
+    unseen_for: timedelta
     lock_trouble: Mapping[str, datetime] = field(default_factory=dict)
     """The live servers that the lock service does not answer, each with when that began."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlock.operate.blockers.blocker import Blocker, Code, command
+from interlock.operate.blockers.timers import is_forgotten
 from interlock.operate.blockers.words import at, span
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ def no_dispatcher(facts: Facts) -> Blocker | None:
 
 
 def scheduler_stalled(facts: Facts) -> Blocker | None:
-    evidence = _no_timer_server(facts) or _no_manager(facts) or _overdue(facts)
+    evidence = _no_timer_server(facts) or _nobody_fires(facts) or _no_manager(facts) or _overdue(facts)
     if evidence is None:
         return None
     return Blocker(
         code=Code.SCHEDULER_STALLED,
         evidence=evidence,
-        advice="start a server with the role, or see in the logs of those that run what their loops say",
+        advice="start a server with the role whose code declares it, or see in the logs of those that run what goes on",
         command=command("servers", "list"),
         details={"managers": facts.around.managers, "timer_servers": facts.around.timer_servers},
     )
@@ -85,6 +86,15 @@ def claimed_not_started(facts: Facts) -> Blocker | None:
 
 def _no_timer_server(facts: Facts) -> str | None:
     return "no live server has the role timers" if facts.timer is not None and not facts.around.timer_servers else None
+
+
+def _nobody_fires(facts: Facts) -> str | None:
+    if facts.timer is None or not is_forgotten(facts.timer, facts.now):
+        return None
+    return (
+        f"none of the {facts.around.timer_servers} live servers that fire timers has run or skipped it for"
+        f" {span(facts.timer.row.unseen_for)}: their code may not declare it any more"
+    )
 
 
 def _no_manager(facts: Facts) -> str | None:

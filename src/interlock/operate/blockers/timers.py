@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _A_MOMENT = timedelta(microseconds=1)
+_LATE = timedelta(minutes=1)
+_SAID_EVERY = timedelta(hours=1)
 
 
 def slots_held(facts: Facts) -> Blocker | None:
@@ -85,6 +87,15 @@ def lock_service_down(facts: Facts) -> Blocker | None:
         command=command("health"),
         details={"skips": skips},
     )
+
+
+def is_forgotten(timer: TimerFacts, now: datetime) -> bool:
+    """Whether it was to fire, and no server said within a minute that it ran or skipped it."""
+    unseen, schedule = timer.row.unseen_for, _schedule(timer)
+    if isinstance(schedule, Every):
+        return unseen > min(2 * schedule.interval, _SAID_EVERY) + _LATE
+    planned = previous_fire(schedule, now - _LATE)
+    return unseen > _SAID_EVERY + _LATE or (planned is not None and unseen > now - planned)
 
 
 def _schedule(timer: TimerFacts) -> Schedule | None:

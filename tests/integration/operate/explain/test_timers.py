@@ -40,6 +40,29 @@ async def test_without_a_server_that_has_the_role_no_timer_fires(station, declar
     assert "ran 0 times, last never" in await station.standing("timer:poll")
 
 
+@pytest.mark.parametrize(
+    ("schedule", "silence", "stalled"),
+    [
+        (every(seconds=10), MINUTE, False),
+        (every(seconds=10), 2 * MINUTE, True),
+        (every(days=30), 60 * MINUTE, False),
+        (every(days=30), 62 * MINUTE, True),
+        (cron("50 11 * * *"), 9 * MINUTE, False),  # the station's clock begins at noon
+        (cron("50 11 * * *"), 11 * MINUTE, True),
+    ],
+)
+async def test_a_timer_that_no_server_declares_any_more_is_told(station, declare, schedule, silence, stalled):
+    await station.server()
+    await declare(schedule)
+    await station.conn.execute("UPDATE interlock.timer SET last_run_at = last_seen_at - interval '1 s'")
+    assert await station.codes("timer:poll") == []
+    await station.conn.execute("UPDATE interlock.timer SET last_seen_at = now() - $1::interval", silence)
+    why = await station.why("timer:poll")
+    assert list(why) == (["SCHEDULER_STALLED"] if stalled else [])
+    if stalled:
+        assert "none of the 1 live servers that fire timers has run or skipped it" in why["SCHEDULER_STALLED"].evidence
+
+
 async def test_held_slots_name_their_holders(station, declare):
     await station.server()
     await declare(cap=2)
