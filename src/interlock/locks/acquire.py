@@ -16,6 +16,7 @@ from interlock.model.lease import Refusal, SlotRequest
 from interlock.observe.events.lock import SlotAcquired, SlotExpired, SlotRefused, SlotReleased, SlotsDisagree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from interlock.locks.backend import LockBackend
@@ -31,7 +32,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 class Acquirer:
     """Takes slots for one owner, and extends and gives them back."""
 
-    def __init__(self, backend: LockBackend, keeper: LockKeeper, owner: str, *, emit: Emit) -> None:
+    def __init__(self, backend: LockBackend, keeper: LockKeeper, owner: Callable[[], str], *, emit: Emit) -> None:
         self._backend, self._keeper, self._owner, self._emit = backend, keeper, owner, emit
         self._disagreements: set[tuple[str, int, int]] = set()
 
@@ -90,7 +91,7 @@ class Acquirer:
             slots=wish.slots,
             ttl=wish.ttl,
             token=uuid4(),
-            owner=self._owner,
+            owner=self._owner(),
             server=server,
             start=int(random.random() * wish.slots),  # noqa: S311  it spreads load; nothing secret hangs on it
         )
@@ -102,7 +103,7 @@ class Acquirer:
             # The slot may have been granted without our hearing of it.
             self._keeper.release_later(request.name, request.token, timedelta(0), wish.ttl, held=False)
             raise
-        self._compare(wish, answer.peers)
+        self._compare(request, answer.peers)
         if isinstance(answer, Refusal):
             self._refused(wish, answer, asked)
             return answer
@@ -119,7 +120,7 @@ class Acquirer:
                 name=wish.name,
                 slot=grant.slot,
                 fence=grant.fence,
-                owner=self._owner,
+                owner=request.owner,
                 waited=timedelta(seconds=now - began),
                 took=timedelta(seconds=now - asked),
             )
@@ -130,17 +131,17 @@ class Acquirer:
         took = timedelta(seconds=clock() - asked)
         self._emit(SlotRefused(name=wish.name, slots=wish.slots, holders=refusal.peers.holders, took=took))
 
-    def _compare(self, wish: Wish, peers: Peers) -> None:
+    def _compare(self, asked: SlotRequest, peers: Peers) -> None:
         """Say it once, until holders agree again."""
-        found = peers.disagreeing(wish.slots)
+        found = peers.disagreeing(asked.slots)
         if found is None:
             if self._disagreements:
-                self._disagreements = {each for each in self._disagreements if each[0] != wish.name}
+                self._disagreements = {each for each in self._disagreements if each[0] != asked.name}
             return
         theirs, whose = found
-        if (key := (wish.name, wish.slots, theirs)) not in self._disagreements:
+        if (key := (asked.name, asked.slots, theirs)) not in self._disagreements:
             self._disagreements.add(key)
-            self._emit(SlotsDisagree(name=wish.name, owner=self._owner, slots=wish.slots, other=whose, theirs=theirs))
+            self._emit(SlotsDisagree(name=asked.name, owner=asked.owner, slots=asked.slots, other=whose, theirs=theirs))
 
     def _release_later(self, lease: Lease) -> None:
         self._keeper.release_later(lease.name, lease.token, lease.at_least, lease.remaining())

@@ -44,7 +44,7 @@ class Locks:
         self,
         open_backend: Callable[[], Awaitable[LockBackend]],
         *,
-        owner: str,
+        owner: Callable[[], str],
         server_name: str,
         emit: Emit,
         ttl: timedelta = timedelta(seconds=30),
@@ -52,12 +52,17 @@ class Locks:
         audited: AuditedRelease | None = None,
         transactions: TransactionHolds | None = None,
     ) -> None:
-        self.owner, self.server_name, self.ttl = owner, server_name, ttl
+        self._owner, self.server_name, self.ttl = owner, server_name, ttl
         self._open_backend, self._server, self._audited, self._emit = open_backend, server, audited, emit
         self._transactions = transactions
         self._backend: LockBackend | None = None
         self._keeper = LockKeeper(self._line, emit=emit)
         self._acquirer: Acquirer | None = None
+
+    @property
+    def owner(self) -> str:
+        """Who holds what is taken here: this server and process."""
+        return self._owner()
 
     def hold(self, name: str, slots: int = 1, **options: Unpack[HoldKeywords]) -> Hold:
         """Hold a slot for the length of a `with` or `async with`; raises `LockTaken` when none is free in time."""
@@ -166,7 +171,7 @@ class Locks:
 
     async def _take(self, wish: Wish) -> Lease | None:
         if self._acquirer is None:
-            self._acquirer = Acquirer(await self.abackend(), self._keeper, self.owner, emit=self._emit)
+            self._acquirer = Acquirer(await self.abackend(), self._keeper, self._owner, emit=self._emit)
         return await self._acquirer.take(wish, self._server())
 
     async def _take_or_raise(self, wish: Wish) -> Lease:

@@ -43,7 +43,7 @@ def open_locks(
 
     return Locks(
         backend,
-        owner=f"{name}:{os.getpid()}",
+        owner=lambda: f"{name}:{os.getpid()}",  # asked each time: a child that was forked is another process
         server_name=name,
         emit=emit,
         ttl=settings.lock_ttl,

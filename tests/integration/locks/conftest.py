@@ -100,7 +100,7 @@ def open_locks(closing) -> Callable[..., Locks]:
             return backend
 
         events: list[Event] = []
-        locks = Locks(open_backend, owner=owner, server_name=owner, emit=events.append, **options)
+        locks = Locks(open_backend, owner=lambda: owner, server_name=owner, emit=events.append, **options)
         locks.events = events
         closing.push_async_callback(locks.aclose)
         return locks

@@ -54,7 +54,7 @@ async def open_locks() -> AsyncIterator[Callable[..., Locks]]:
                 return backend
 
             events = []
-            locks = Locks(open_backend, owner=owner, server_name=owner, emit=events.append, **options)
+            locks = Locks(open_backend, owner=lambda: owner, server_name=owner, emit=events.append, **options)
             locks.events = events
             closing.push_async_callback(locks.aclose)
             return locks

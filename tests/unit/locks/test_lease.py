@@ -82,7 +82,7 @@ def test_the_blocking_form_holds_and_gives_back(service):
     async def open_backend():
         return service
 
-    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    locks = Locks(open_backend, owner=lambda: "one", server_name="one", emit=lambda _: None)
     try:
         with locks.hold("x", ttl=TTL) as lease:
             block(lease, 3 * TTL)
@@ -660,7 +660,10 @@ def test_a_slot_whose_taker_is_interrupted_as_it_gets_it_is_given_back(service, 
     from interlock.locks.locks import Locks
     from interlock.runtime.portal import portal
 
-    locks, call = Locks(lambda: opened(service), owner="one", server_name="one", emit=lambda _: None), portal.call
+    locks, call = (
+        Locks(lambda: opened(service), owner=lambda: "one", server_name="one", emit=lambda _: None),
+        portal.call,
+    )
 
     def interrupted(*called):
         call(*called)
@@ -717,7 +720,7 @@ def test_a_child_is_not_stopped_by_what_its_parent_was_in_the_middle_of(service)
     async def open_backend():
         return service
 
-    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    locks = Locks(open_backend, owner=lambda: "one", server_name="one", emit=lambda _: None)
     with locks._keeper._guard:  # as when another thread of the parent takes a lease just then
         child = os.fork()
         if child == 0:
@@ -729,6 +732,23 @@ def test_a_child_is_not_stopped_by_what_its_parent_was_in_the_middle_of(service)
     portal.close()
 
 
+def test_what_a_forked_child_holds_is_held_in_its_own_name():
+    from interlock import Interlock
+    from interlock.runtime.portal import portal
+
+    app = Interlock(lock_backend="memory", server_name="here")
+    with app.locks.hold("x") as lease:
+        assert lease.owner == f"here:{os.getpid()}"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        lease = app.locks.try_hold("x")
+        os._exit(0 if lease is not None and lease.owner == f"here:{os.getpid()}" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    portal.call(app.locks.aclose)
+    portal.close()
+
+
 async def test_those_who_come_first_and_at_once_open_one_service():
     from interlock.locks.locks import Locks
 
@@ -736,7 +756,7 @@ async def test_those_who_come_first_and_at_once_open_one_service():
         await asyncio.sleep(0.01)
         return MemoryLocks()
 
-    locks = Locks(open_backend, owner="one", server_name="one", emit=lambda _: None)
+    locks = Locks(open_backend, owner=lambda: "one", server_name="one", emit=lambda _: None)
     first, second = await asyncio.gather(locks.atry_hold("x"), locks.atry_hold("x"))
     assert (first is None) != (second is None)
     assert await locks.abackend() is await locks.abackend()

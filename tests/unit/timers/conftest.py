@@ -41,7 +41,7 @@ class World:
         return self.service
 
     def locks(self, owner: str) -> Locks:
-        locks = Locks(self._backend, owner=owner, server_name=owner, emit=self.events.append)
+        locks = Locks(self._backend, owner=lambda: owner, server_name=owner, emit=self.events.append)
         self._closing.push_async_callback(locks.aclose)
         return locks
 
