@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.model.schedule import Schedule
 
 DEFAULT_MISFIRE_THRESHOLD = timedelta(seconds=60)
+_A_YEAR = timedelta(days=366)  # in which an interval meets every weekday and both clock changes
 _FEW = 10  # one leap day in nine, at the latest, falls on a given weekday, also around a century without one
 
 
@@ -216,7 +217,7 @@ def _first_allowed(
     It is looked for within the horizon, and beyond it among the first few: leap days, for example, lie years apart.
     The grid of an interval that never leaves an exclusion (weekly, on a Saturday) goes on from where that ends.
     """
-    horizon, looked_at = after + HORIZON, 0
+    horizon, looked_at = after + (_A_YEAR if isinstance(schedule, Every) else HORIZON), 0
     first = nominal = next_occurrence(schedule, after, anchor)
     while nominal is not None and exclusions and (nominal <= horizon or looked_at < _FEW):
         allowed = next_allowed(exclusions, tz, nominal)

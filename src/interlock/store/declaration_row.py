@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -22,6 +23,8 @@ T = TypeVar("T")
 Columns = dict[str, Any]
 
 MOST_ROWS, MOST_BYTES = 1000, 8 * 1024 * 1024
+LONGEST_SILENCE = 1.0
+"""Seconds that may go by between two statements while rows are worked out: a plan among exclusions takes its time."""
 _PLAIN = ("train", "time_zone", "enabled", "priority", "max_attempts", "retry_backoff")
 _DURATIONS = ("variance", "misfire_threshold", "retry_delay", "max_retry_delay", "timeout")
 
@@ -78,14 +81,17 @@ def parts(many: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def batches(rows: Iterable[Columns]) -> Iterator[str]:
-    """The rows as JSON lists that PostgreSQL takes in one piece, whatever the size of their inputs."""
+    """The rows as JSON lists that PostgreSQL takes in one piece, whatever the size of their inputs, and before it ends
+    a transaction that stands still.
+    """
     batch: list[bytes] = []
-    size = 0
+    size, began = 0, time.monotonic()
     for row in rows:
         encoded = msgspec.json.encode(row)
-        if batch and (len(batch) == MOST_ROWS or size + len(encoded) > MOST_BYTES):
+        late = time.monotonic() - began > LONGEST_SILENCE
+        if batch and (late or len(batch) == MOST_ROWS or size + len(encoded) > MOST_BYTES):
             yield _listed(batch)
-            batch, size = [], 0
+            batch, size, began = [], 0, time.monotonic()
         batch.append(encoded)
         size += len(encoded)
     if batch:

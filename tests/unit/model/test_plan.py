@@ -6,7 +6,7 @@ import pytest
 
 from interlock.errors import InvalidSchedule
 from interlock.model import plan as plan_module
-from interlock.model.exclusion import WEEKDAYS, exclude
+from interlock.model.exclusion import WEEKDAYS, exclude, next_allowed
 from interlock.model.plan import Fire, Misfire, Plan, Skip, check_schedule, decide, first_plan, plan_after
 from interlock.model.schedule import Dependent, Dormant, Manual, cron, every, next_occurrence, once
 
@@ -77,6 +77,14 @@ def test_an_interval_that_is_due_when_its_whole_grid_is_excluded_runs_again_wher
     plan = following(every(weeks=1), Plan(SATURDAY), now=SATURDAY, exclusions=WEEKEND)
     assert plan == Plan(MONDAY + 7 * DAY)
     assert following(every(weeks=1), plan, exclusions=WEEKEND) == Plan(MONDAY + 14 * DAY)
+
+
+def test_whether_an_interval_leaves_an_exclusion_is_asked_of_one_year(monkeypatch):
+    """A thousand of them, declared at night, are planned within the transaction of a start."""
+    asked = []
+    monkeypatch.setattr(plan_module, "next_allowed", lambda *rest: asked.append(rest) or next_allowed(*rest))
+    assert first(every(days=1), NOON, exclusions=[exclude.window("11:00", "13:00")]) == Plan(NOON + HOUR)
+    assert len(asked) < 370
 
 
 def test_where_nothing_is_ever_allowed_there_is_no_plan():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 
 from interlock.errors import OwnedByAnotherApp
+from interlock.manifests import write
 from interlock.model.exclusion import exclude
 from interlock.model.schedule import cron, every, once
 from interlock.observe.events.manifest import ManifestsSeeded
 from interlock.runtime.clock import FakeClock
+from interlock.store.database import Database
+from interlock.store.settings import StoreSettings
 from interlock.trains.options import Backoff
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -358,6 +363,31 @@ async def test_a_chain_longer_than_a_batch_and_inputs_larger_than_one_are_writte
     )
     assert depth == 40
     assert (await world.manifest("m-039"))["input"] == {"name": "ü" * 50 * 39}
+
+
+@pytest.fixture
+async def slow_to_plan(world, monkeypatch):
+    """Forty plans take longer than PostgreSQL lets a transaction stand still."""
+    monkeypatch.setattr(write, "first_plan", lambda *_, **__: time.sleep(0.03))
+    monkeypatch.setattr("interlock.store.declaration.ATTEMPTS", 1)
+    code = world.version()
+    code.schedule_many("m", [(n, code.greet.bind()) for n in range(40)], HOURLY)
+    world.database = Database(world.dsn, StoreSettings(tick_idle_timeout=timedelta(seconds=0.8)))
+    yield code
+    await world.database.close()
+
+
+async def test_what_is_slow_to_plan_is_written_in_parts_before_the_transaction_is_ended(
+    world, slow_to_plan, monkeypatch
+):
+    monkeypatch.setattr("interlock.store.declaration_row.LONGEST_SILENCE", 0.05)
+    assert (await world.seed(slow_to_plan)).created == 40
+
+
+async def test_control_in_one_part_the_transaction_is_ended(world, slow_to_plan, monkeypatch):
+    monkeypatch.setattr("interlock.store.declaration_row.LONGEST_SILENCE", 60)
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await world.seed(slow_to_plan)
 
 
 async def test_the_manager_is_woken_by_what_was_planned_and_by_nothing_else(world):
