@@ -94,7 +94,7 @@ class Assembly:
             trains=slots.trains if works else self._app.trains.names(),
             tags=(
                 *((*slots.tags, *slots.limit_tags) if works else ()),
-                *(self._app.routes.tags if dispatches else ()),
+                *((*self._app.routes.tags, *self._settings.dispatch.tags) if dispatches else ()),
                 *(server_tags(self._settings.outbox, self._app.outbox.emitters) if delivers else ()),
             ),
             slots=slots.total if works else 0,

@@ -15,3 +15,9 @@ class DispatchSettings:
     max_dispatch_attempts: int = 5
     exclude_from_max_active_jobs: tuple[str, ...] = ()
     max_input_bytes: int = 1024 * 1024
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """How the registry shows the cap on everything that a dispatcher obeys."""
+        cap = () if self.max_active_jobs is None else (f"max_active_jobs:{self.max_active_jobs}",)
+        return (*cap, *(f"uncounted:{train}" for train in self.exclude_from_max_active_jobs))

@@ -161,14 +161,16 @@ class Explainer:
         entry: EntryFacts | None = None,
         execution: ExecutionFacts | None = None,
     ) -> Facts:
-        found, uncounted = entry or execution or manifest, self._settings.exclude_from_max_active_jobs
+        found = entry or execution or manifest
         around = await self._look.surroundings(
             conn,
             train=None if found is None else found.train,
             group_id=None if found is None else found.group_id,
-            excluded=uncounted,
+            excluded=self._settings.exclude_from_max_active_jobs,
             now=self._clock.injected(),
         )
+        # Servers obey their own settings, which this process need not share; its own count where none lives.
+        cap = around.fleet_cap if around.dispatchers else self._settings.max_active_jobs
         return Facts(
             around=around,
             schema=schema,
@@ -176,8 +178,8 @@ class Explainer:
             entry=entry,
             execution=execution,
             transactions=await self._look.transactions(conn, older_than=self._long),
-            max_active_jobs=self._settings.max_active_jobs,
-            uncounted_trains=uncounted,
+            max_active_jobs=cap,
+            uncounted_trains=around.uncounted,
             stall_after=self._stall_after,
         )
 

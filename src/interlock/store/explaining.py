@@ -150,6 +150,9 @@ class Surroundings:
     servers: int
     managers: int
     dispatchers: int
+    fleet_cap: int | None
+    """The largest `max_active_jobs` of live dispatchers; None where one has none."""
+    uncounted: Sequence[str]
     runners: int
     timer_servers: int
     workers: Sequence[str]

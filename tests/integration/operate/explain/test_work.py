@@ -75,6 +75,27 @@ async def test_the_global_cap_counts_only_what_it_covers(station):
     assert "GLOBAL_AT_CAP" not in await station.codes(f"entry:{await station.entry()}")
 
 
+@pytest.mark.parametrize(
+    ("theirs", "here", "found"),
+    [
+        ({"max_active_jobs": 1, "exclude_from_max_active_jobs": ("fail",)}, {}, True),
+        ({}, {"max_active_jobs": 1}, False),
+        ({"max_active_jobs": 1}, {"exclude_from_max_active_jobs": ("work",)}, True),
+        ({"max_active_jobs": 1, "exclude_from_max_active_jobs": ("work",)}, {"max_active_jobs": 1}, False),
+    ],
+)
+async def test_the_global_cap_is_that_of_the_servers_and_not_of_whoever_asks(station, theirs, here, found):
+    station.opened(**theirs)
+    await station.server()
+    await station.work.aenqueue()
+    await station.ticks("dispatch")
+    await station.work.aenqueue()
+    subject = f"entry:{await station.entry()}"
+    async with Interlock(station.dsn, **here) as shell:
+        codes = [blocker.code for blocker in (await shell.aexplain(subject)).blockers]
+    assert ("GLOBAL_AT_CAP" in codes) is found
+
+
 async def test_those_that_come_first_are_counted_in_the_order_of_dispatch(station):
     station.app.group("first", priority=5)
     await station.server()

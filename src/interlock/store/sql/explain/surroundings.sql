@@ -4,6 +4,21 @@ with live as materialized (
     from /*schema*/server s
     where s.state = 'alive'
       and s.lease_until > statement_timestamp()
+), dispatching as materialized (
+    -- Each says of the cap on everything what it was told: `max_active_jobs:200`, `uncounted:train`.
+    select live.tags, (
+               select max(case when tag ~ '^max_active_jobs:[0-9]{1,9}$' then split_part(tag, ':', 2)::integer end)
+               from unnest(live.tags) tag
+           ) as cap
+    from live
+    where live.roles && '{worker,dispatch}'
+), uncounted as materialized (
+    select array(
+        select distinct substring(tag from '^uncounted:(.*)$')
+        from dispatching
+        cross join unnest(dispatching.tags) tag
+        where tag like 'uncounted:%'
+    ) || case when exists (select from dispatching) then '{}' else :excluded::text[] end as trains
 ), routing as materialized (
     -- A train that dispatchers submit elsewhere is run by runners, not by workers.
     select exists (select from live where 'submits:' || :train::text = any(live.tags)) as routed
@@ -51,7 +66,7 @@ select coalesce(:now::timestamptz, statement_timestamp()) as now,
            select count(*)
            from (
                select from /*schema*/execution e
-               where e.ended_at is null and e.train <> all(:excluded::text[])
+               where e.ended_at is null and e.train <> all((select uncounted.trains from uncounted)::text[])
                limit :most::integer
            ) active
        ) as active,
@@ -64,7 +79,9 @@ select coalesce(:now::timestamptz, statement_timestamp()) as now,
        ) as pauses,
        (select count(*) from live) as servers,
        (select count(*) from live where 'manifests' = any(live.roles)) as managers,
-       (select count(*) from live where live.roles && '{worker,dispatch}') as dispatchers,
+       (select count(*) from dispatching) as dispatchers,
+       (select case when count(*) = count(dispatching.cap) then max(dispatching.cap) end from dispatching) as fleet_cap,
+       (select uncounted.trains from uncounted) as uncounted,
        (select count(*) from live where 'runner' = any(live.roles)) as runners,
        (select count(*) from live where 'timers' = any(live.roles)) as timer_servers,
        array(
