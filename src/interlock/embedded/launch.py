@@ -18,6 +18,7 @@ from interlock.errors import StartFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from interlock.embedded.binaries import Binaries
     from interlock.embedded.folder import ServerFolder
@@ -45,7 +46,7 @@ def server_command(folder: ServerFolder, binaries: Binaries, port: int, options:
     settings = {
         "listen_addresses": LOOPBACK,
         "port": str(port),
-        "unix_socket_directories": str(folder.socket),
+        "unix_socket_directories": _quoted(folder.socket),
         "unix_socket_permissions": "0700",
         "max_connections": "200",
         "timezone": "UTC",
@@ -53,6 +54,12 @@ def server_command(folder: ServerFolder, binaries: Binaries, port: int, options:
         **options,
     }
     return [binaries.postgres, "-D", str(folder.data), *(f"--{name}={value}" for name, value in settings.items())]
+
+
+def _quoted(place: Path) -> str:
+    """One folder, where PostgreSQL reads a list that is separated by commas."""
+    name = str(place).replace('"', '""')
+    return f'"{name}"'
 
 
 def becomes_ready(folder: ServerFolder, use: Usage) -> bool:
