@@ -10,7 +10,7 @@ from interlock.errors import OwnedByAnotherApp, UnknownManifest
 from interlock.failpoints import reach
 from interlock.manifests.graph import parents_first
 from interlock.model.manifest import REPLANNING, differing
-from interlock.model.plan import first_plan, replan
+from interlock.model.plan import Plan, first_plan, replan
 from interlock.model.schedule import Dependent, Once, single_time
 from interlock.model.schedule_json import decode_schedule
 from interlock.store.declaration_row import columns_of, parts, plan_columns
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from interlock.model.manifest import ManifestDeclaration, Origin, Said
-    from interlock.model.plan import Plan
     from interlock.model.schedule import Schedule
     from interlock.store.connection import Connection
     from interlock.store.declaration import DeclaredManifests, HeldManifest, StoredManifest
@@ -171,8 +170,9 @@ class Writer:
 
     def _replanned(self, edit: Edit, plan: Plan | None, before: Schedule, schedule: Schedule) -> Plan | None:
         if isinstance(schedule, Dependent):
-            # Planned by a success of its parent; with another parent, that is no longer its reason to run.
-            return None if "schedule" in edit.changed else plan
+            # Planned by a success of its parent; with another parent, that is no longer its reason to run. A plan that
+            # lies ahead waits for the end of an exclusion: the manager looks at once which those are now.
+            return None if plan is None or "schedule" in edit.changed else Plan(min(plan.nominal, self._now))
         return replan(schedule, plan, previous=before, now=self._now, **_rules(edit.declaration))
 
     def _columns(self, declaration: ManifestDeclaration, statements: Collection[str], schedule: Schedule) -> Columns:

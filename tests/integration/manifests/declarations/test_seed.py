@@ -288,6 +288,19 @@ async def test_a_dependent_moves_to_another_parent_and_is_due_for_what_that_one_
     assert (row["schedule"]["parent"], row["planned_at"], row["next_run_at"]) == ("c", None, None)
 
 
+async def test_a_dependent_that_waits_for_the_end_of_an_exclusion_is_let_go_when_that_is_removed(world, clock):
+    def code(**options):
+        version = world.version()
+        version.schedule("a", version.greet.bind(), HOURLY).then("x", version.greet.bind(), **options)
+        return version
+
+    await world.seed(code(exclude=[exclude.weekdays("tue")]), clock=clock)
+    await world.set("x", planned_at=NOW + 12 * HOUR, next_run_at=NOW + 12 * HOUR)  # the manager put it off
+    await world.seed(code(), clock=clock)
+    row = await world.manifest("x")
+    assert row["planned_at"] == row["next_run_at"] == NOW
+
+
 async def test_a_new_dependent_stands_for_the_success_that_its_parent_already_had(world, clock):
     code = world.version()
     code.schedule("a", code.greet.bind(), HOURLY)
