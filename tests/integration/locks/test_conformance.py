@@ -212,6 +212,6 @@ async def test_a_line_of_its_own_extends_and_releases(backend):
 
 
 async def test_however_many_hold_all_are_listed(backend):
-    grants = [await backend.acquire(request(slots=1100, start=number)) for number in range(1100)]
+    grants = [await backend.acquire(request(slots=1100, ttl=300.0, start=number)) for number in range(1100)]
     assert {grant.slot for grant in grants} == set(range(1100))
     assert len(await backend.holders("x")) == 1100
