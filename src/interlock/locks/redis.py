@@ -190,14 +190,21 @@ def _client(url: str) -> Client:
     try:
         if _is_cluster(url):
             options |= {"socket_connect_timeout": NODE_TIMEOUT, "socket_timeout": NODE_TIMEOUT}
-            return RedisCluster.from_url(f"{scheme.removesuffix(_CLUSTER)}://{rest}", **options)
+            return _reads_bytes(RedisCluster.from_url(f"{scheme.removesuffix(_CLUSTER)}://{rest}", **options))
         # One connection, because taking one from a pool and giving it back costs a client a third of the round trip.
         client = Redis.from_url(url, single_connection_client=True, **options)
         pool: Any = client.connection_pool
         pool.make_connection()  # connects to nothing yet, and knows whether it could
-    except (ValueError, TypeError) as error:
+        return _reads_bytes(client)
+    except (ValueError, TypeError, AttributeError) as error:
         expected = f"redis://, rediss:// or unix://, or redis+cluster:// for a cluster ({error})"
         raise InvalidSetting(setting="redis_url", found=without_password(url), expected=expected) from error
+
+
+def _reads_bytes(client: Client) -> Client:
+    """A slot that was granted in an answer that we cannot read would stay taken."""
+    if client.get_encoder().decode_responses:
+        raise ValueError("without decode_responses: it turns the answers into texts")
     return client
 
 

@@ -238,6 +238,9 @@ async def test_a_cluster_that_is_gone_is_a_lock_service_that_does_not_answer(ope
         "redis://localhost:port",
         "rediss://ada:secret@localhost?ssl_ca_cert=ca.pem",
         "redis+cluster://ada:secret@localhost?ssl_ca_cert=ca.pem",
+        "redis://ada:secret@localhost?decode_responses=True",
+        "redis+cluster://ada:secret@localhost?decode_responses=True",
+        "redis://ada:secret@localhost?retry=3",
     ],
 )
 async def test_an_address_that_is_none_is_named_without_its_password(wrong, open_redis):
