@@ -146,15 +146,26 @@ async def test_ad_hoc_work_is_reaped_and_retried_too(world):
     assert (retry["attempt"], retry["key"], retry["key_held"]) == (2, "k", True)
 
 
-@pytest.mark.parametrize("held", ["execution", "work_queue"])
-async def test_a_reaper_waits_for_nobody(world, held):
+@pytest.mark.parametrize("late", ["stale", "past its timeout"])
+@pytest.mark.parametrize(
+    ("held", "column"), [("execution", "id"), ("work_queue", "entry_id"), ("manifest", "manifest_id")]
+)
+async def test_a_reaper_waits_for_nobody(world, held, column, late):
     """A worker that settles at this moment holds its rows; the cycle passes over them, in whatever order it locks."""
-    _, execution = await running(world)
+
+    def closed(cycle) -> int:
+        return cycle.reaped_in_progress + cycle.timed_out
+
+    lives = late == "past its timeout"
+    what = {"timeout": MINUTE, "server_id": await world.server()} if lives else {"timeout": 3 * STALE}
+    _, execution = await running(world, **what)
     await world.conn.execute("UPDATE interlock.work_queue SET key = 'k', key_held = true")
     world.clock.advance(STALE)
-    row = execution["id"] if held == "execution" else execution["entry_id"]
+    if lives:
+        assert (await world.tick()).timeouts_requested == 1
+    world.clock.advance(GRACE)
     async with world.conn.transaction():
-        await world.conn.execute(f"SELECT FROM interlock.{held} WHERE id = $1 FOR UPDATE", row)
+        await world.conn.execute(f"SELECT FROM interlock.{held} WHERE id = $1 FOR UPDATE", execution[column])
         cycle = await asyncio.wait_for(world.tick(), 60)
-        assert (cycle.led, cycle.reaped_in_progress) == (True, 0)
-    assert (await world.tick()).reaped_in_progress == 1
+        assert (cycle.led, closed(cycle)) == (True, 0)
+    assert closed(await world.tick()) == 1
