@@ -25,6 +25,7 @@ from interlock.model.failure import kind_of, message_of
 from interlock.model.lifecycle import ExecutionState
 from interlock.model.outcome import SUBMIT_FAILED, Ending
 from interlock.observe.events.work import EntryRefused, SubmitFailed
+from interlock.runtime.doubts import Doubts
 from interlock.store.dispatching import Dispatching
 from interlock.store.execution import Executions
 from interlock.store.fault import is_passing
@@ -85,11 +86,15 @@ class RemoteDispatch:
         self._dispatching, self._executions = Dispatching(database.sql), Executions(database.sql)
         self._submitting = Submitting(database.sql)
         self._unresolved: UUID | None = None
+        self._doubts: Doubts[UUID] = Doubts()
         self._pauses, self._stopping = Pauses(), False
 
     async def cycle(self) -> Submitted:
         """Submit, a few at a time, until nothing is left, something is not taken, or the cycle's limit is reached."""
         most = self._settings.max_queued_jobs_per_cycle
+        for token in self._doubts.due():
+            if await self._put_back(token):
+                self._doubts.found(token)
         taken, failed, contended = 0, 0, False
         while not (self._stopping or self._pauses.for_all()) and (most is None or taken + failed < most):
             verdicts, contended = await self._claim_and_submit()
@@ -134,8 +139,13 @@ class RemoteDispatch:
         """Put back what is still held by the last token: nobody is about to take it."""
         token = self._unresolved
         if token is not None:
-            await self._database.retrying(lambda conn: self._submitting.put_back_if_held(conn, token))
+            found = await self._put_back(token)
             self._unresolved = None
+            if not found:
+                self._doubts.add(token)
+
+    async def _put_back(self, token: UUID) -> int:
+        return await self._database.retrying(lambda conn: self._submitting.put_back_if_held(conn, token))
 
     async def _claim(self, token: UUID) -> tuple[list[Claimed], bool]:
         """Claim what comes next; if the data of one entry breaks it, once more entry by entry."""

@@ -8,11 +8,10 @@ looked up again for a while: a statement whose client is gone goes on, and may b
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 from interlock import failpoints
+from interlock.runtime.doubts import Doubts
 from interlock.runtime.loop import IMMEDIATELY
 from interlock.store.background_job import BackgroundJobs
 from interlock.store.line import Line
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
     from interlock.runtime.clock import Clock
     from interlock.store.database import Database
     from interlock.worker.slots import Slots
-
-
-LATEST = 600.0
-"""Seconds after which no statement is expected to go on; so long may it wait for a lock, or for a disk that hangs."""
-LOOKS_EVERY, MOST_DOUBTS = 1.0, 20
 
 
 class Claiming:
@@ -56,8 +50,7 @@ class Claiming:
         self._filling = Filling(slots, server=server, host=host)
         self._line, self._jobs = Line(database, "worker claim", by_key=True), BackgroundJobs(database.sql)
         self._take, self._hand_on, self._offer = take, hand_on, offer
-        self._doubts: deque[tuple[float, Reservation]] = deque(maxlen=MOST_DOUBTS)
-        self._look_again_at = 0.0
+        self._doubts: Doubts[Reservation] = Doubts()
         self.is_next = self._dispatch_is_next = False
         self.may_get_more = True
 
@@ -103,21 +96,18 @@ class Claiming:
         self._take(claims, reservation)
         self._dispatch_is_next = True
         if not claims:
-            self._doubts.append((time.monotonic() + LATEST, reservation))
+            self._doubts.add(reservation)
 
     async def _look_again(self) -> None:
         """Whether what was not there is there now."""
-        now = time.monotonic()
-        if not self._doubts or now < self._look_again_at:
+        due = self._doubts.due()
+        if not due:
             return
-        self._look_again_at = now + LOOKS_EVERY
         async with self._line.connection() as conn:
-            for doubt in tuple(self._doubts):
-                latest, reservation = doubt
+            for reservation in due:
                 claims = await self._jobs.recall(conn, server=reservation.server, token=reservation.token)
-                if claims or now > latest:
-                    self._doubts.remove(doubt)
                 if claims:
+                    self._doubts.found(reservation)
                     self._hand_on(claims, reservation)
 
     async def close(self) -> None:

@@ -10,12 +10,15 @@ import pytest
 
 from interlock import failpoints
 from interlock.dispatch.component import DispatchComponent
+from interlock.dispatch.submit import RemoteDispatch
 from interlock.dispatch.submitters.inline import InlineSubmitter
 from interlock.dispatch.submitters.postgres import PostgresSubmitter
 from interlock.dispatch.submitters.protocol import NoRoom, Route
 from interlock.observe.events.work import EntryRefused, SubmitFailed
+from interlock.runtime import doubts
 from interlock.runtime.loop import Loop
 from interlock.store.dispatching import Dispatching
+from interlock.store.submitting import Submitting
 from tests.harness.waiting import eventually
 from tests.integration.dispatch.ramp import Hands
 
@@ -411,6 +414,49 @@ async def test_a_submit_whose_end_could_not_be_written_is_put_back_by_the_next_c
     monkeypatch.setattr(Dispatching, "requeue_if_held", broken)
     assert (await one.tick()).submitted == 1
     assert [each.entry_id for each in remote.taken] == [id]
+
+
+@pytest.fixture
+async def claimed_late(ramp, monkeypatch):
+    """The answer to the first claim is lost, and the first look for what it got comes before its commit."""
+    claim, put_back, looks = RemoteDispatch._claim, Submitting.put_back_if_held, []
+
+    async def claim_in_vain(self, token):
+        monkeypatch.setattr(RemoteDispatch, "_claim", claim)
+        await claim(self, token)
+        raise ConnectionResetError("the connection ended")
+
+    async def early(self, conn, token) -> int:
+        looks.append(token)
+        return 0 if len(looks) == 1 else await put_back(self, conn, token)
+
+    monkeypatch.setattr(RemoteDispatch, "_claim", claim_in_vain)
+    monkeypatch.setattr(Submitting, "put_back_if_held", early)
+    monkeypatch.setattr(doubts, "EVERY", 0)
+    [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
+    one = dispatcher(ramp, Remote(ramp.conn))
+    with pytest.raises(ConnectionResetError):
+        await one.tick()
+    assert (await execution(ramp, id))["state"] == "pending"
+    return id, one
+
+
+async def test_what_was_claimed_after_the_first_look_is_put_back_by_a_later_one(ramp, claimed_late):
+    id, one = claimed_late  # noqa: A001  the row's own word
+    assert (await one.tick()).submitted == 0
+    assert (await one.tick()).submitted == 1
+    entry = await ramp.entry(id)
+    assert (entry["attempt"], entry["submits"]) == (1, 0)
+
+
+async def test_control_without_a_later_look_it_stays_with_a_server_that_knows_nothing_of_it(
+    ramp, claimed_late, monkeypatch
+):
+    monkeypatch.setattr(doubts, "MOST", 0)
+    id, one = claimed_late  # noqa: A001  the row's own word
+    one._remote[0]._doubts = doubts.Doubts()
+    assert [(await one.tick()).submitted for _ in range(5)] == [0] * 5
+    assert (await execution(ramp, id))["state"] == "pending"
 
 
 async def test_an_error_with_a_nul_byte_is_written_all_the_same(ramp):

@@ -11,8 +11,9 @@ import pytest
 
 from interlock import LeaseLost, failpoints
 from interlock.observe.events.work import ExecutionReleased, SettleRefused
+from interlock.runtime import doubts
 from interlock.store.background_job import BackgroundJobs
-from interlock.worker import claim
+from interlock.worker.claim import Claiming
 from interlock.worker.filling import Filling
 from interlock.worker.slots import Slots
 from interlock.worker.worker import Worker
@@ -99,7 +100,7 @@ def first_look_too_early(monkeypatch):
         return [] if len(looks) == 1 else await recall(self, conn, **held)
 
     monkeypatch.setattr(BackgroundJobs, "recall", early)
-    monkeypatch.setattr(claim, "LOOKS_EVERY", 0.05)
+    monkeypatch.setattr(doubts, "EVERY", 0.05)
     return looks
 
 
@@ -124,7 +125,7 @@ async def test_what_is_committed_after_the_first_look_is_handed_on_and_run_once(
 async def test_control_without_a_second_look_what_is_committed_late_is_run_by_nobody(
     works, yard, answer_lost, first_look_too_early, monkeypatch
 ):
-    monkeypatch.setattr(claim, "MOST_DOUBTS", 0)
+    monkeypatch.setattr(doubts, "MOST", 0)
 
     @works.app.train
     async def work() -> None: ...
@@ -137,8 +138,8 @@ async def test_control_without_a_second_look_what_is_committed_late_is_run_by_no
 
 
 async def test_nobody_looks_for_ever_for_what_was_never_committed(works, first_look_too_early, monkeypatch):
-    monkeypatch.setattr(claim, "LATEST", 0.2)
-    tick, ticked = claim.Claiming.tick, []
+    monkeypatch.setattr(doubts, "LATEST", 0.2)
+    tick, ticked = Claiming.tick, []
 
     async def told(self) -> timedelta:
         ticked.append(self)
@@ -148,7 +149,7 @@ async def test_nobody_looks_for_ever_for_what_was_never_committed(works, first_l
         failpoints.disarm("dispatch.committed")
         raise ConnectionResetError("the connection ended")
 
-    monkeypatch.setattr(claim.Claiming, "tick", told)
+    monkeypatch.setattr(Claiming, "tick", told)
     failpoints.arm("dispatch.committed", lose_nothing)
 
     @works.app.train
