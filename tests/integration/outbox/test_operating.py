@@ -251,6 +251,21 @@ async def test_what_was_delivered_long_ago_goes_and_what_waits_for_a_person_stay
         assert await conn.fetchval("SELECT count(*) FROM interlock.inbox") == 0
 
 
+async def test_a_redrive_is_out_of_order_also_when_what_came_later_is_deleted_already(migrated, conn):
+    world = World(migrated)
+    world.answers = {"bad": Dead("x")}
+    async with stepper(world.app) as step:
+        drafts = [Draft("bad", key="overtaken"), Draft("good", key="overtaken"), Draft("good", key="last")]
+        await world.app.outbox.apublish_many(conn, [*drafts, Draft("bad", key="last"), Draft("bad", key="alone")])
+        await step.tick("outbox")
+        step.advance(timedelta(days=8))
+        database, settings = await world.app.adatabase(), world.app.settings.outbox
+        await OutboxRetention(database, settings, interval=HOUR, clock=world.app.clock).tick()
+        assert await states(conn) == ["dead"] * 3
+        redriven = await world.app.outbox.aredrive(everything=True, actor="ada")
+        assert redriven == {1: True, 4: False, 5: False}
+
+
 async def test_a_disabled_drain_delivers_nothing_and_is_no_worker(migrated, conn):
     world = World(migrated, outbox_enabled=False)
     async with world.app.running(["outbox"]) as keeper:
