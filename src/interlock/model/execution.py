@@ -71,7 +71,7 @@ class Child(NamedTuple):
 
 
 class Activation(NamedTuple):
-    """A dormant child that was asked for; no entry when it was queued or active already."""
+    """A dormant child that was asked for; no entry when it was switched off, queued or active."""
 
     manifest_id: int
     train: str

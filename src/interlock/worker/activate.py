@@ -41,7 +41,7 @@ class Activator:
         self._executions = Executions(database.sql)
 
     async def activate(self, job: Job, external_id: str, bound: Bound[Any] | None) -> bool:
-        """Queue the child, unless it is queued or active; answers whether it was queued now."""
+        """Queue the child, unless it is switched off, queued or active; answers whether it was queued now."""
         checked_name("external_id", external_id)
         if bound is not None and not isinstance(bound, Bound):
             raise InvalidOption(option=external_id, found=bound, expected="train.bind(…), or nothing for its own input")

@@ -79,7 +79,7 @@ class CurrentExecution:
         return logging.getLogger(f"interlock.train.{self._job.train}")
 
     async def aactivate(self, external_id: str, bound: Bound[Any] | None = None) -> bool:
-        """Queue a dormant child of this manifest, with this input; False if it is queued or active already."""
+        """Queue a dormant child of this manifest, with this input; False if it is switched off, queued or active."""
         return await self._job.services.activate(self._job, external_id, bound)
 
     def activate(self, external_id: str, bound: Bound[Any] | None = None) -> bool:

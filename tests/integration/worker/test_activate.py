@@ -112,6 +112,15 @@ async def test_a_child_that_is_active_already_is_skipped(works, yard, family):
     assert answers == [False]
 
 
+async def test_a_child_that_is_switched_off_is_skipped_with_a_warning(works, yard, family):
+    declare(works.app, answers := [])
+    await yard.conn.execute("UPDATE interlock.manifest SET enabled = false WHERE id = $1", family[1])
+    await run(works, yard, family[0])
+    assert answers == [False]
+    assert [event.child for event in works.told(ActivationSkipped)] == ["repair"]
+    assert await yard.queued() == []
+
+
 async def test_only_ones_own_dormant_children_can_be_activated(works, yard, family):
     await yard.manifest("stranger", train="repair")
     declare(works.app, [], "stranger")

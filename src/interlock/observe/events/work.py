@@ -149,7 +149,7 @@ class ExecutionReleased(ExecutionEvent):
 class ActivationSkipped(ExecutionEvent):
     subject: ClassVar[str] = "work"
     level: ClassVar[int] = logging.WARNING
-    text: ClassVar[str] = "{train} wanted to activate {child}, which is queued or active already; skipped"
+    text: ClassVar[str] = "{train} wanted to activate {child}, which is switched off, queued or active; skipped"
     child: str
 
 

@@ -1,16 +1,17 @@
--- The child is held. One that is queued or active already is left as it is.
+-- The child is held. One that is switched off, or queued or active already, is left as it is.
 with child as materialized (
     select m.*
     from /*schema*/manifest m
     where m.id = :child_id
 ), busy as (
-    select exists (
-        select from child join /*schema*/work_queue w on w.manifest_id = child.id
-        where w.state = 'queued' and w.kind <> 'manual'
+    select not child.enabled or exists (
+        select from /*schema*/work_queue w
+        where w.manifest_id = child.id and w.state = 'queued' and w.kind <> 'manual'
     ) or exists (
-        select from child join /*schema*/execution e on e.manifest_id = child.id
-        where e.ended_at is null and e.kind <> 'manual'
+        select from /*schema*/execution e
+        where e.manifest_id = child.id and e.ended_at is null and e.kind <> 'manual'
     ) as busy
+    from child
 ), queued as (
     insert into /*schema*/work_queue (
         kind, train, input, manifest_id, fire_key, attempt, max_attempts, max_crashes, retry_delay, max_retry_delay,
