@@ -6,6 +6,7 @@ transaction. They may be a moment apart from each other: an explanation is for a
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from interlock.operate.blockers import blockers_of
 from interlock.operate.blockers.facts import Facts, Phase, TimerFacts
 from interlock.operate.blockers.storage import skew_of
 from interlock.operate.explain_standing import standing_of
+from interlock.outbox.reach import emits, keeps_order
 from interlock.store import migrate
 from interlock.store.explaining import Explaining
 from interlock.store.migrate import SchemaState
@@ -150,7 +152,10 @@ class Explainer:
         if message is None:
             raise UnknownMessage(name=name)
         hold = self._emitters.hold_behind_dead(message.topic)
-        return replace(await self._around(conn, schema), message=message, in_order=self._in_order, dead_hold=hold)
+        # Servers go by their own settings, which this process need not share.
+        drains = [tags for tags in json.loads(message.drains) if emits(tags, message.topic)]
+        in_order = any(map(keeps_order, drains)) if drains else self._in_order
+        return replace(await self._around(conn, schema), message=message, in_order=in_order, dead_hold=hold)
 
     async def _around(
         self,

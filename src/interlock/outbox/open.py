@@ -9,7 +9,7 @@ from interlock.outbox.drain import Drain
 from interlock.outbox.lane_set import lane_set_of
 from interlock.outbox.lanes import Lanes
 from interlock.outbox.postgres import PostgresMessages
-from interlock.outbox.reach import EMITS
+from interlock.outbox.reach import EMITS, ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,8 @@ def server_tags(settings: OutboxSettings, emitters: Emitters) -> tuple[str, ...]
     shared = lane_set_of(settings, emitters)
     partitions = (f"{TAG}{partition}" for partition in settings.outbox_partitions)
     topics = (f"{EMITS}{pattern}" for pattern in emitters.patterns())
-    return (*partitions, *topics, *([] if shared is None else [shared.tag]))
+    only = (f"{ONLY}{pattern}" for pattern in settings.outbox_topics)
+    return (*partitions, *topics, *only, *([] if shared is None else [shared.tag]))
 
 
 def open_drain(

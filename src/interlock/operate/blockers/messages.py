@@ -103,7 +103,7 @@ def no_drain(facts: Facts) -> Blocker | None:
     return Blocker(
         code=Code.NO_DRAIN,
         evidence=evidence,
-        advice="start a server whose app has an emitter for the topic and whose outbox_partitions cover it",
+        advice="start a server whose app has an emitter for the topic and whose settings cover it",
         command=command("run"),
         details={"servers": facts.around.servers},
     )
@@ -115,7 +115,8 @@ def _why_nobody_delivers(message: MessageFacts, facts: Facts) -> str | None:
     if not drains:
         return f"of {facts.around.servers} live servers none has the role outbox"
     if not emitting:
-        return f"none of the {len(drains)} live servers that deliver has an emitter for the topic {message.topic}"
+        lacking = f"has an emitter for the topic {message.topic} that its outbox_topics let it use"
+        return f"none of the {len(drains)} live servers that deliver {lacking}"
     if any(delivers(tags, message.partition) for tags in emitting):
         return None
     which = "messages without a partition" if message.partition is None else f"the partition {message.partition}"
