@@ -119,6 +119,6 @@ class Settler:
     async def _tell(self, batch: Sequence[tuple[Held, Settlement]], answers: Sequence[Answer], *, unsure: bool) -> None:
         for (held, settlement), answer in zip(batch, answers, strict=True):
             # A try whose answer never came may have written this very outcome.
-            ours = unsure and answer is Answer.TERMINAL and settlement.outcome is Settling.DELIVERED
+            ours = unsure and answer is Answer.TERMINAL and settlement.outcome in (Settling.DELIVERED, Settling.DEAD)
             self._report(held, settlement, Answer.APPLIED if ours else answer)
         await failpoints.reach("outbox.after_settle")

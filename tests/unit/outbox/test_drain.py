@@ -620,6 +620,29 @@ async def test_a_drain_goes_on_after_an_emitter_that_exits(batch, error):
             assert drain.in_hand == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "settled", "told"), [(Delivered(), "delivered", "MessageDelivered"), (Dead(), "dead", "MessageEnded")]
+)
+async def test_an_end_whose_answer_was_lost_is_told_as_what_it_is(answer, settled, told):
+    """It was written all the same, so the second try finds it ended; nobody would hear of a message that is dead."""
+    world = World()
+    world.emitter()(lambda _message: answer)
+    world.publish()
+    settle, tries = world.store.settle, []
+
+    async def lose_the_first_answer(settlements):
+        answers = await settle(settlements)
+        tries.append(answers)
+        if len(tries) == 1:
+            raise ConnectionResetError
+        return answers
+
+    world.store.settle = lose_the_first_answer
+    assert (await world.drain().step()).settled == {settled: 1}
+    assert [str(each) for answers in tries for each in answers] == ["applied", "terminal"]
+    assert told in {type(event).__name__ for event in world.events}
+
+
 async def test_behind_a_message_that_the_claim_ended_the_next_is_looked_for_at_once():
     """Where order counts it stood in front of the rest of its key, which waited for the next poll."""
     world = World()
