@@ -28,7 +28,8 @@ async def known_train(conn: Connection, sql: Catalog, trains: Registry, name: st
             names = {*unknown.known, *await KnownTrains(sql).names(conn)}
             raise UnknownTrain(name=name, known=sorted(names)) from None
         return found
-    return KnownTrain(train.name, train.options.group, train.signature.json_schema)
+    options = train.options
+    return KnownTrain(train.name, options.group, train.signature.json_schema, aliases=options.aliases)
 
 
 def typed_arguments(train: KnownTrain, texts: Iterable[tuple[str, str]]) -> dict[str, Any]:

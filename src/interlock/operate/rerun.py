@@ -18,6 +18,7 @@ from interlock.store.adapters.asyncpg import AsyncpgAdapter
 from interlock.store.adapters.protocol import run
 from interlock.store.rerun import Reruns
 from interlock.store.work_queue import WorkQueue
+from interlock.trains.names import checked_name
 from interlock.trains.options import checked_duration, checked_priority
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ class RerunCommands(Acting):
         if delay is not None:
             checked_duration("delay", delay, zero=True)
         checked_priority(priority)
+        if key is not None:
+            checked_name("key", key)
+        if group is not None:
+            checked_name("group", group)
 
         async def work(act: Act) -> Queued:
             known = await known_train(act.conn, act.sql, self._means.declarations.trains, train)
@@ -103,7 +108,7 @@ class RerunCommands(Acting):
         own = await terms_of(act, self._means, train.name)
         return Terms(
             train=train.name,
-            aliases=(),
+            aliases=train.aliases,
             group=group or train.group or DEFAULT_GROUP,
             priority=own.priority,
             policy=own.policy,

@@ -25,6 +25,7 @@ class KnownTrain(NamedTuple):
     input_schema: dict[str, Any]
     priority: int | None = None
     stated: Mapping[str, Any] = {}
+    aliases: tuple[str, ...] = ()
 
     def policy(self, default: Policy) -> Policy:
         """What the train says about trying again, else the default."""
@@ -42,7 +43,7 @@ class KnownTrains:
             return None
         stated = {name: row[name] for name in STATED if row[name] is not None}
         schema = msgspec.json.decode(row["input_schema"])
-        return KnownTrain(row["name"], row["group"], schema, row["priority"], stated)
+        return KnownTrain(row["name"], row["group"], schema, row["priority"], stated, tuple(row["aliases"]))
 
     async def names(self, conn: Connection) -> list[str]:
         return [row["name"] for row in await self._sql["known_train/names"].fetch(conn)]

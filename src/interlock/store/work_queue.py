@@ -50,7 +50,7 @@ class WorkQueue:
         left = dict(enumerate(entries))
         if len(entries) > 1:
             # Of several none is to be written if a key refuses one of them, for the caller may commit all the same.
-            yield from self._look_up(ids, left)
+            yield from self._look_up(ids, left, held)
             if not left:
                 return _in_order(ids)
         for _ in range(LOOKUPS):
@@ -60,10 +60,7 @@ class WorkQueue:
                 yield from self._write_groups(unknown, declared)
                 continue
             _take_written(ids, left, rows)
-            written = set(ids.values())
-            yield from self._look_up(ids, left)
-            if held is not None:
-                held |= set(ids.values()) - written
+            yield from self._look_up(ids, left, held)
             if not left:
                 return _in_order(ids)
         raise KeyContended(key=next(str(entry.key) for entry in left.values()))
@@ -84,7 +81,7 @@ class WorkQueue:
         ids: list[int] = row["ids"]
         return ids
 
-    def _look_up(self, ids: dict[int, int], left: dict[int, NewEntry]) -> Steps[None]:
+    def _look_up(self, ids: dict[int, int], left: dict[int, NewEntry], held: set[int] | None) -> Steps[None]:
         """Who holds the keys of these; raises where that is no answer to the caller."""
         keyed = {place: entry for place, entry in left.items() if entry.key is not None}
         if keyed:
@@ -93,6 +90,8 @@ class WorkQueue:
             _take_held(ids, keyed, holders)
             for place in ids.keys() & left.keys():
                 del left[place]
+                if held is not None:
+                    held.add(ids[place])
 
     async def follow(self, conn: Connection, first_entry_id: int) -> Lineage | None:
         """How the work that began with this entry is doing; None says that there is no trace of it."""

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from interlock import Backoff, Interlock
-from interlock.errors import InvalidInput, UnknownTrain, UnknownWork
+from interlock.errors import InvalidInput, InvalidOption, UnknownTrain, UnknownWork
 from interlock.model.lifecycle import ExecutionState
 
 SCHEMA = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
@@ -81,6 +81,20 @@ async def test_what_nobody_knows_cannot_be_edited_or_enqueued(app, yard, ends):
         await app.commands.enqueue("nothing", {})
     with pytest.raises(UnknownWork, match="4711"):
         await app.arerun(4711)
+
+
+async def test_a_key_that_work_under_the_trains_older_name_holds_is_its_own(app, yard, announced):
+    first = await app.commands.enqueue("work", {"n": 1}, key="k")
+    await yard.conn.execute("UPDATE interlock.work_queue SET train = 'before'")
+    await yard.conn.execute("UPDATE interlock.train SET aliases = '{before}'")
+    assert await app.commands.enqueue("work", {"n": 1}, key="k") == (first.entry_id, False)
+
+
+@pytest.mark.parametrize("option", ["key", "group"])
+@pytest.mark.parametrize("found", ["", "a\0b", "x" * 5000])
+async def test_what_is_no_name_is_refused_as_it_is_in_code(app, yard, announced, option, found):
+    with pytest.raises(InvalidOption):
+        await app.commands.enqueue("work", {"n": 1}, **{option: found})
 
 
 @pytest.mark.usefixtures("announced")
