@@ -127,7 +127,7 @@ def _why_not_started(facts: Facts, execution: ExecutionFacts) -> tuple[str, str,
     """Evidence, advice and command."""
     age = span(facts.now - execution.created_at)
     if execution.state == "in_progress":
-        return None if execution.held else _holder_is_gone(execution)
+        return None if execution.held else _holder_is_gone(execution, facts.around.servers)
     if execution.offered:
         slots = f"{len(facts.around.workers)} workers with {facts.around.slots} slots could"
         evidence = f"dispatched {age} ago and not yet claimed; {slots}"
@@ -138,11 +138,13 @@ def _why_not_started(facts: Facts, execution: ExecutionFacts) -> tuple[str, str,
     return evidence, "cancel it and enqueue it again", command("executions", "cancel", execution.id)
 
 
-def _holder_is_gone(execution: ExecutionFacts) -> tuple[str, str, str]:
+def _holder_is_gone(execution: ExecutionFacts, servers: int) -> tuple[str, str, str]:
     name = execution.server or execution.host or "a server that is not registered"
     over = f" {span(execution.lease_over)} ago" if execution.lease_over is not None else ""
     state = f"is {execution.server_state}" if execution.server_state in ("lost", "gone") else f"lost its lease{over}"
     evidence = f"it was claimed by {name}, which {state}; recovery queues it again in its place"
+    if not servers:
+        return f"{evidence}, but no server lives", "start a server: recovery runs on every one", command("run")
     return evidence, "wait a few seconds; recovery runs on every live server", command("servers", "list", "--all")
 
 

@@ -313,6 +313,11 @@ async def test_a_job_whose_holder_is_lost_says_that_recovery_takes_over(station)
     why = await station.why(f"execution:{execution}")
     assert list(why) == ["CLAIMED_NOT_STARTED"]
     assert "claimed by h, which lost its lease; recovery" in why["CLAIMED_NOT_STARTED"].evidence
+    assert why["CLAIMED_NOT_STARTED"].command == "interlock servers list --all"
+    await station.conn.execute("UPDATE interlock.server SET lease_until = now() - interval '1 s'")
+    why = await station.why(f"execution:{execution}")
+    assert why["CLAIMED_NOT_STARTED"].evidence.endswith("queues it again in its place, but no server lives")
+    assert why["CLAIMED_NOT_STARTED"].command == "interlock run"
 
 
 async def test_a_job_that_was_submitted_elsewhere_says_where(station):
