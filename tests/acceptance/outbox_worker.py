@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import asyncpg
-import pytest
 
 from interlock import Interlock, failpoints
 from interlock.model.message import Dead
@@ -84,13 +83,21 @@ async def serve(dsn: str, log: str, options: dict) -> None:
     app = app_of(dsn, log, options)
     app.events.subscribe(lambda event: tell("refused", answer=event.answer), (MessageSettleRefused,))
     app.events.subscribe(lambda event: tell("looked", held=event.held), (LanesChanged,))
-    with pytest.MonkeyPatch.context() as patch:
-        take_guard_off(patch, options.get("unguarded", {}), options.get("instead", ""))
-        if options.get("blind"):
-            patch.setattr(Held, "covers", lambda *_: True)
-        async with app.running(["outbox"]):
-            tell("up")
-            await asyncio.Event().wait()
+    if options.keys() & {"unguarded", "blind"}:
+        take_guards_off(options)
+    async with app.running(["outbox"]):
+        tell("up")
+        await asyncio.Event().wait()
+
+
+def take_guards_off(options: dict) -> None:
+    """For the whole life of this process."""
+    import pytest  # most workers keep their guards and start sooner without it
+
+    patch = pytest.MonkeyPatch()
+    take_guard_off(patch, options.get("unguarded", {}), options.get("instead", ""))
+    if options.get("blind"):
+        patch.setattr(Held, "covers", lambda *_: True)
 
 
 async def serve_naively(dsn: str, log: str) -> None:
