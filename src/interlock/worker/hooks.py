@@ -16,7 +16,7 @@ from interlock.observe.events.work import HookFailed
 from interlock.trains.finished import FinishedRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from interlock.model.outcome import Ended, Ending
     from interlock.observe.bus import Emit
@@ -39,6 +39,11 @@ class Hooks:
         self._emit = emit
         self._running: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._on_ended: Callable[[], None] = lambda: None
+
+    def on_ended(self, listener: Callable[[], None]) -> None:
+        """Call this whenever fewer wait than before."""
+        self._on_ended = listener
 
     @property
     def waiting(self) -> int:
@@ -76,7 +81,11 @@ class Hooks:
         found["took"] = timedelta(seconds=time.monotonic() - job.started)
         task = asyncio.create_task(self._call_all(job, occasion, hooks, found), name=occasion)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._on_ended()
 
     async def _call_all(self, job: Job, occasion: str, hooks: tuple[Hook, ...], found: dict[str, Any]) -> None:
         enter(job)

@@ -105,8 +105,10 @@ class Worker:
         self._watching = Loop(self._watch.name, self._watch.tick, emit=emit)
         self._home: asyncio.AbstractEventLoop | None = None
         self._context = copy_context()
-        self._stopping = self._closed = False
+        self._stopping = self._closed = self._put_off = False
         self._idle = asyncio.Event()
+        if hooks is not None:
+            hooks.on_ended(self._hook_ended)
 
     @property
     def slots(self) -> Slots:
@@ -162,7 +164,8 @@ class Worker:
 
     def reserve(self) -> Reservation | None:
         """Room for the dispatcher of this server to fill; None: not now, it is called as soon as that changes."""
-        if self._stopping or self._claiming.is_next or self._is_behind or self._standby:
+        self._put_off = self._is_behind
+        if self._stopping or self._claiming.is_next or self._put_off or self._standby:
             return None
         return self._claiming.reserve(self._standby.room)
 
@@ -288,6 +291,12 @@ class Worker:
             self._slots.give_back(job)
             self._hand_back.later(job)
         self._hand_back.soon()
+
+    def _hook_ended(self) -> None:
+        """Whoever was put off until fewer wait may go on. A settle that caught up says so itself."""
+        if self._put_off and not self._is_behind:
+            self._put_off = False
+            self._capacity_freed()
 
     def _capacity_freed(self) -> None:
         self._on_freed()

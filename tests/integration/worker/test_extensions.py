@@ -394,6 +394,30 @@ class TestHooks:
         gate.set()
         assert (await works.ended(later))["state"] == "completed"
 
+    async def test_a_worker_goes_on_as_soon_as_its_hooks_have_caught_up(self, works, monkeypatch):
+        monkeypatch.setattr("interlock.worker.worker.UNSETTLED_PER_SLOT", 1)
+        seldom, caught_up, ran, heard = timedelta(seconds=600), asyncio.Event(), [], []
+        app = works.new_app(worker_slots=1, job_dispatcher_polling_interval=seldom, worker_polling_interval=seldom)
+
+        @app.on_success
+        async def slow(run: FinishedRun) -> None:
+            heard.append(1)
+            await caught_up.wait()
+
+        @app.train
+        async def work() -> None:
+            ran.append(1)
+
+        handles = await app.aenqueue_many([work.bind() for _ in range(8)])
+        await works.start(app)
+        await eventually(lambda: len(heard) == len(ran) > 1, 60, "more hooks than it lets wait")
+        await asyncio.sleep(0.3)  # for the last notices of what ended, which wake it in vain
+        behind = len(ran)
+        caught_up.set()
+        for handle in handles:
+            await handle.aresult(timeout=30)
+        assert behind < len(ran) == 8
+
     async def test_hooks_that_still_run_at_shutdown_finish_before_resources_close(self, works, yard):
         story, begun = [], asyncio.Event()
 
