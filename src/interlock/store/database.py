@@ -7,6 +7,7 @@ inherited one is kept aside untouched, because closing it would speak on sockets
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     import asyncpg
+    from asyncpg.pool import PoolConnectionProxy
 
     from interlock.store.connection import Connection, Record
     from interlock.store.settings import StoreSettings
@@ -65,6 +67,7 @@ class Database:
         self.sql = Catalog(settings.schema)
         self.where = describe_address(dsn)
         self.dsn = dsn
+        self._served = 0
         self._pools: PerLoop[asyncio.Future[asyncpg.Pool[Record]]] = PerLoop(
             lambda: asyncio.ensure_future(self._open()), _close
         )
@@ -74,9 +77,10 @@ class Database:
         """A pooled connection outside any transaction."""
         pool = await self._pool()
         async with self._reachable():
-            conn = await pool.acquire(timeout=CONNECT_TIMEOUT)
+            conn = await self._acquire(pool)
         try:
             yield conn
+            self._served += 1
         except Exception as error:
             if is_undefined(error):
                 await self._explain(conn, error)
@@ -84,6 +88,20 @@ class Database:
         finally:
             with suppress(TimeoutError):
                 await pool.release(conn, timeout=A_MOMENT)
+
+    async def _acquire(self, pool: asyncpg.Pool[Record]) -> PoolConnectionProxy[Record]:
+        """Whoever comes in a burst waits while others of this process are served, because that is no outage."""
+        patient_until = time.monotonic() + COMMAND_TIMEOUT
+        while True:
+            served = self._served
+            try:
+                return await pool.acquire(timeout=CONNECT_TIMEOUT)
+            except TimeoutError as error:
+                if self._served == served:
+                    raise
+                if time.monotonic() > patient_until:
+                    in_use = f"each of the {self.settings.pool_size} connections of this process (pool_size)"
+                    raise TimeoutError(f"{in_use} was in use for {COMMAND_TIMEOUT:g} s") from error
 
     async def _explain(self, conn: Connection, error: Exception) -> None:
         from interlock.store import migrate  # noqa: PLC0415  who has the tables does without

@@ -7,6 +7,9 @@ import sys
 import textwrap
 import threading
 
+import pytest
+
+from interlock.errors import DatabaseUnavailable
 from interlock.runtime.portal import Portal
 from interlock.store.database import Database
 from interlock.store.settings import StoreSettings
@@ -82,6 +85,38 @@ async def test_many_first_users_share_one_pool(opened, database, connect):
             return await conn.fetchval("SELECT pg_backend_pid()")
 
     assert len(set(await asyncio.gather(*(backend() for _ in range(20))))) <= 2
+
+
+async def test_a_burst_waits_for_a_connection_as_long_as_others_are_served(opened, database, monkeypatch):
+    monkeypatch.setattr("interlock.store.database.CONNECT_TIMEOUT", 1.0)
+    door = opened(database, pool_size=1)
+
+    async def use() -> None:
+        async with door.connection() as conn:
+            await conn.execute("SELECT pg_sleep(0.2)")
+
+    await asyncio.gather(*(use() for _ in range(7)))
+
+
+async def test_a_burst_that_is_too_large_is_told_of_the_size_of_the_pool(opened, database, monkeypatch):
+    monkeypatch.setattr("interlock.store.database.CONNECT_TIMEOUT", 0.1)
+    monkeypatch.setattr("interlock.store.database.COMMAND_TIMEOUT", 0.0)
+    door = opened(database, pool_size=1)
+    async with door.connection():
+        waiting = asyncio.create_task(door.connection().__aenter__())
+        while not waiting.done():
+            door._served += 1
+            await asyncio.sleep(0.01)
+        with pytest.raises(DatabaseUnavailable, match=r"each of the 1 connections .* \(pool_size\) was in use"):
+            await waiting
+
+
+async def test_control_where_nobody_is_served_whoever_waits_hears_of_it_soon(opened, database, monkeypatch):
+    door = opened(database, pool_size=1)
+    async with door.connection():
+        monkeypatch.setattr("interlock.store.database.CONNECT_TIMEOUT", 0.1)
+        with pytest.raises(DatabaseUnavailable):
+            await asyncio.gather(*(door.connection().__aenter__() for _ in range(3)))
 
 
 MANY_LOOPS = """
