@@ -8,7 +8,7 @@ MEANINGS = {
     " none: an embedded PostgreSQL",
     "schema": "the schema that holds the tables",
     "schema_apply": "`auto`: a starting server applies pending migrations; `never`: it refuses to start instead",
-    "pool_size": "connections per process, beside one for the heartbeat and one for notices",
+    "pool_size": "connections in the pool of a process; a client opens one beside it, a server up to seven",
     "statement_cache_size": "prepared statements per connection; none: the driver's choice; 0: behind a pooler",
     "tick_statement_timeout": "PostgreSQL ends a statement of a tick that takes longer",
     "tick_idle_timeout": "PostgreSQL ends a tick whose process stands still for longer, others after ten times this",

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from interlock.operate.doctor import Examined
     from interlock.store.settings import StoreSettings
 
-BESIDE_THE_POOL = 4
-"""Connections of a server outside its pool: keeper, listener, and the lines of dispatcher and worker."""
+BESIDE_THE_POOL = 7
+"""What a server opens outside its pool: keeper, listener, and the lines of dispatcher, worker (2) and outbox (2)."""
 
 
 def check_fleet(found: Examined, settings: StoreSettings) -> Iterator[Finding]:

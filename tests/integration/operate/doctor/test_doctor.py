@@ -15,6 +15,7 @@ from interlock import Interlock
 from interlock.dispatch.settings import DispatchSettings
 from interlock.operate import doctor
 from interlock.operate.doctor_database import check_clock, check_pooler, check_version
+from interlock.operate.doctor_fleet import BESIDE_THE_POOL
 from interlock.operate.doctor_settings import check_settings
 from interlock.runtime.settings import RuntimeSettings
 from interlock.settings import Settings
@@ -193,6 +194,35 @@ async def test_silent_servers_differing_versions_and_too_many_connections_are_fi
         assert "connections" in await checks(many)
     finally:
         await many.aclose()
+
+
+BESIDE = "SELECT array_agg(DISTINCT application_name) FROM pg_stat_activity WHERE datname = current_database()"
+LINES = {"keeper", "listener", "dispatch", "worker claim", "worker settle", "outbox claim", "outbox settle"}
+
+
+async def test_what_a_server_opens_beside_its_pool_is_what_is_counted(migrated, conn):
+    app = Interlock(migrated)
+    app.train(noop)
+    app.outbox.emitter("*")(deliver)
+
+    async def all_open() -> bool:
+        return {f"interlock {line}" for line in LINES} <= set(await conn.fetchval(BESIDE))
+
+    async with app.running():
+        await (await app.trains.get("noop").aenqueue()).aresult(timeout=60)
+        await app.outbox.apublish(conn, "order.paid", {})
+        await eventually(all_open, what="every line of a server")
+        names = {
+            name.removeprefix("interlock ") for name in await conn.fetchval(BESIDE) if name.startswith("interlock ")
+        }
+    assert names - {"tick", "transaction"} <= LINES
+    assert len(LINES) == BESIDE_THE_POOL
+
+
+async def noop() -> None: ...
+
+
+async def deliver(message) -> None: ...
 
 
 async def test_holders_that_disagree_on_the_slots_of_a_lock_are_a_finding(app):
