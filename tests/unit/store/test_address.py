@@ -20,7 +20,7 @@ from interlock.store.settings import StoreSettings
         ("postgresql://ada:secret@%2Frun%2Fpg/app", "/run/pg:5432/app"),
         ("postgresql://ada:secret@%2Frun%2Fpg:6432/app", "/run/pg:6432/app"),
         ("postgresql://ada:secret@one:1,two:2/app", "one:1,two:2/app"),
-        ("postgresql://ada:secret@one,[::1]:2/app?port=7", "one:7,::1:2/app"),
+        ("postgresql://ada:secret@[::1]:2,one/app?port=7", "::1:2,one:7/app"),
         ("postgresql:///app?host=one,two&port=1,2", "one:1,two:2/app"),
         ("postgresql:///app?host=one,two&port=7", "one:7,two:7/app"),
         ("postgresql://", "localhost:5432/postgres"),
