@@ -21,6 +21,7 @@ FAILED = 1
 
 def run() -> None:
     options: dict[str, Any] = {}
+    _replace_what_the_caller_closed()
     _never_stumble_over_the_encoding()
     try:
         # Commands answer nothing; only --help, --version and ctx.exit() do: their exit code.
@@ -37,6 +38,13 @@ def run() -> None:
         _fail(addressed(str(error), options), error.exit_code, options)
     except Exception as error:  # noqa: BLE001  users see one line, whatever it is
         _fail(addressed(_told(error), options), FAILED, options)
+
+
+def _replace_what_the_caller_closed() -> None:
+    """Without a console (`>&-`) the work is done all the same: Python leaves None where a stream was closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  open until the process ends
 
 
 def _never_stumble_over_the_encoding() -> None:

@@ -322,6 +322,12 @@ def test_a_reader_that_has_enough_is_no_reason_for_a_traceback(tmp_path):
     assert done.stderr == ""
 
 
+def test_streams_that_the_caller_closed_are_no_error(tmp_path):
+    command = f"{sys.executable} -m interlock config <&- >&- 2>&-; echo $?"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "0\n"
+
+
 @pytest.mark.parametrize(("no_color", "styled"), [("", True), ("1", False)])
 def test_a_terminal_gets_styles_unless_they_are_unwelcome(tmp_path, no_color, styled):
     """On a real pseudo-terminal, because that is what decides."""
