@@ -138,7 +138,11 @@ class Settling(StrEnum):
 
 
 class Settlement(NamedTuple):
-    """The end of one delivery, as the holder of the claim wants to write it."""
+    """The end of one delivery, as the holder of the claim wants to write it.
+
+    By `claims` and `attempts`, which are those of the claim, a second try knows what a first one wrote whose answer
+    was lost.
+    """
 
     id: int
     token: UUID
@@ -149,10 +153,14 @@ class Settlement(NamedTuple):
     error_message: str | None = None
     delay: timedelta | None = None
     took: timedelta | None = None
+    claims: int = 0
+    attempts: int = 0
 
 
 class Answer(StrEnum):
-    """What became of a settlement: written, refused because the claim is another's by now, or too late altogether."""
+    """What became of a settlement: written (maybe by an earlier try), refused because the claim is another's by now,
+    or too late altogether.
+    """
 
     APPLIED = "applied"
     STALE = "stale"

@@ -80,6 +80,8 @@ class Row:
         return self._claimed(probe=probe, crashed=crashed, good_for=good_for)
 
     def settle(self, settlement: Settlement, now: datetime) -> Answer:
+        if self._is_as_left_by(settlement):
+            return Answer.APPLIED
         if self.state is not PENDING:
             return Answer.TERMINAL
         if self.token != settlement.token:
@@ -94,6 +96,12 @@ class Row:
         else:
             self.crashes, self.available_at = 0, now + (settlement.delay or timedelta(0))
         return Answer.APPLIED
+
+    def _is_as_left_by(self, settlement: Settlement) -> bool:
+        """Whether an earlier try, whose answer was lost, wrote this very outcome: nobody has claimed it since."""
+        attempts = settlement.attempts + (settlement.outcome in (Settling.RETRY, Settling.DEAD))
+        left = (None, settlement.claims, attempts, _ENDED.get(settlement.outcome, PENDING))
+        return (self.token, self.claims, self.attempts, self.state) == left
 
     def _verdict(self, road: Road, now: datetime) -> tuple[OutboxState, str | None]:
         if self.expires_at is not None and self.expires_at <= now:

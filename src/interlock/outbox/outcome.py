@@ -46,7 +46,7 @@ def settlement_of(held: Held, emitter: Emitter, answer: Any) -> Settlement:
 
 
 def _delivered(held: Held, record_id: str | None) -> Settlement:
-    return Settlement(held.claimed.id, held.token, Settling.DELIVERED, None if record_id is None else _text(record_id))
+    return _ended(held, Settling.DELIVERED, None if record_id is None else _text(record_id))
 
 
 def _text(found: object) -> str:
@@ -64,11 +64,13 @@ def _failed(held: Held, emitter: Emitter, error: BaseException, after: timedelta
 
 
 def _settlement(held: Held, outcome: Settling, error: BaseException) -> Settlement:
-    return Settlement(
-        held.claimed.id,
-        held.token,
-        outcome,
+    return _ended(held, outcome)._replace(
         error_type=type(error).__name__,
         error_message=shortened(message_of(error), LONGEST_MESSAGE),
         took=timedelta(seconds=clock() - held.started),
     )
+
+
+def _ended(held: Held, outcome: Settling, record_id: str | None = None) -> Settlement:
+    claimed = held.claimed
+    return Settlement(claimed.id, held.token, outcome, record_id, claims=claimed.claims, attempts=claimed.attempts)

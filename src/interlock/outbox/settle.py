@@ -92,7 +92,7 @@ class Settler:
                 self._emit(SettlingFailed(error=error, waiting=self.waiting, consecutive=failures))
                 await asyncio.sleep(BACKOFF.pause(failures, random.random).total_seconds())
             else:
-                await self._tell(batch, answers, unsure=failures > 0)
+                await self._tell(batch, answers)
                 return
 
     async def _write_apart(self, batch: Sequence[tuple[Held, Settlement]], error: Exception) -> None:
@@ -116,9 +116,7 @@ class Settler:
         )
         await self._write([(held, plain)])
 
-    async def _tell(self, batch: Sequence[tuple[Held, Settlement]], answers: Sequence[Answer], *, unsure: bool) -> None:
+    async def _tell(self, batch: Sequence[tuple[Held, Settlement]], answers: Sequence[Answer]) -> None:
         for (held, settlement), answer in zip(batch, answers, strict=True):
-            # A try whose answer never came may have written this very outcome.
-            ours = unsure and answer is Answer.TERMINAL and settlement.outcome in (Settling.DELIVERED, Settling.DEAD)
-            self._report(held, settlement, Answer.APPLIED if ours else answer)
+            self._report(held, settlement, answer)
         await failpoints.reach("outbox.after_settle")

@@ -81,6 +81,8 @@ class OutboxMessages:
             error_messages=[each.error_message for each in settlements],
             delays=[each.delay for each in settlements],
             started=[each.took for each in settlements],
+            claims=[each.claims for each in settlements],
+            attempts=[each.attempts for each in settlements],
             host=host,
             now=now,
         )

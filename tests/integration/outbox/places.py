@@ -37,6 +37,9 @@ class MemoryPlace:
         names = ("claims", "attempts", "crashes", "failure", "record_id")
         return {"state": str(row.state), **{name: getattr(row, name) for name in names}}
 
+    async def history(self) -> None:
+        """There is none in memory."""
+
     async def lose_claims(self) -> None:
         """As if every worker had died, and the leases had run out."""
         for row in self.store.rows.values():
@@ -81,6 +84,9 @@ class PostgresPlace:
     async def row(self, id: int):  # noqa: A002  see above
         row = await self.conn.fetchrow("SELECT * FROM interlock.outbox WHERE id = $1", id)
         return {name: row[name] for name in ("state", "claims", "attempts", "crashes", "failure", "record_id")}
+
+    async def history(self) -> list[str]:
+        return [row["outcome"] for row in await self.conn.fetch("SELECT outcome FROM interlock.outbox_attempt")]
 
     async def lose_claims(self) -> None:
         await self.conn.execute("UPDATE interlock.outbox SET available_at = published_at WHERE claim_token IS NOT NULL")

@@ -68,6 +68,33 @@ async def test_each_refused_settlement_says_why(place):
     assert await settle(place, (held[0]._replace(id=999), held[1]), Settling.RETRY, delay=SECOND) is Answer.MISSING
 
 
+@pytest.mark.parametrize("outcome", Settling)
+async def test_what_an_earlier_try_wrote_is_applied_and_neither_counted_nor_noted_again(place, outcome):
+    """Its answer was lost, and workers that lose a connection are no sign of deliveries that outlive their claims."""
+    [published] = await place.publish()
+    [held] = await claim(place)
+    known = {"delay": HOUR, "claims": held[0].claims, "attempts": held[0].attempts}
+    assert [await settle(place, held, outcome, **known) for _ in range(2)] == [Answer.APPLIED] * 2
+    assert (await place.row(published.id))["attempts"] == (outcome in (Settling.RETRY, Settling.DEAD))
+    assert "stale" not in (await place.history() or [])
+
+
+@pytest.mark.parametrize("outcome", Settling)
+@pytest.mark.parametrize("ends", [Settling.DELIVERED, Settling.RETRY, None])
+async def test_what_another_claim_made_of_a_message_is_not_taken_for_ones_own(place, outcome, ends):
+    """The control of the one above: it looks as if this outcome had been written, and another claim wrote it."""
+    await place.publish()
+    [slow] = await claim(place)
+    await place.lose_claims()
+    [winner] = await claim(place)
+    if ends is not None:
+        await settle(place, winner, ends, delay=HOUR)
+    known = {"delay": HOUR, "claims": slow[0].claims, "attempts": slow[0].attempts}
+    assert await settle(place, slow, outcome, **known) in (Answer.STALE, Answer.TERMINAL)
+    history = await place.history()
+    assert history is None or "stale" in history
+
+
 async def test_one_batch_answers_for_each_of_its_members_in_order(place):
     for _ in range(4):
         await place.publish()

@@ -13,6 +13,7 @@ import pytest
 
 from interlock.locks.deadline import clock
 from interlock.model.message import Dead, Delivered, NewMessage
+from interlock.model.outcome import Retry
 from interlock.observe.events import MessagesReleased
 from interlock.outbox.breaker import Breakers
 from interlock.outbox.component import DrainComponent
@@ -621,10 +622,15 @@ async def test_a_drain_goes_on_after_an_emitter_that_exits(batch, error):
 
 
 @pytest.mark.parametrize(
-    ("answer", "settled", "told"), [(Delivered(), "delivered", "MessageDelivered"), (Dead(), "dead", "MessageEnded")]
+    ("answer", "settled", "told"),
+    [
+        (Delivered(), "delivered", "MessageDelivered"),
+        (Dead(), "dead", "MessageEnded"),
+        (Retry(timedelta(hours=1)), "retry", "MessageRetried"),
+    ],
 )
 async def test_an_end_whose_answer_was_lost_is_told_as_what_it_is(answer, settled, told):
-    """It was written all the same, so the second try finds it ended; nobody would hear of a message that is dead."""
+    """It was written all the same, and the second try finds it so; nobody would hear of a message that is dead."""
     world = World()
     world.emitter()(lambda _message: answer)
     world.publish()
@@ -639,7 +645,8 @@ async def test_an_end_whose_answer_was_lost_is_told_as_what_it_is(answer, settle
 
     world.store.settle = lose_the_first_answer
     assert (await world.drain().step()).settled == {settled: 1}
-    assert [str(each) for answers in tries for each in answers] == ["applied", "terminal"]
+    assert [str(each) for answers in tries for each in answers] == ["applied", "applied"]
+    assert world.store.rows[1].attempts == (settled != "delivered")
     assert told in {type(event).__name__ for event in world.events}
 
 

@@ -3,9 +3,11 @@ with given as materialized (
     select *
     from unnest(
         :ids::bigint[], :tokens::uuid[], :outcomes::text[], :record_ids::text[], :failures::text[], :error_types::text[],
-        :error_messages::text[], :delays::interval[], :started::interval[]
+        :error_messages::text[], :delays::interval[], :started::interval[], :claims::integer[], :attempts::integer[]
     ) with ordinality
-        as g (id, token, outcome, record_id, failure, error_type, error_message, delay, started, place)
+        as g (
+            id, token, outcome, record_id, failure, error_type, error_message, delay, started, claims, attempts, place
+        )
 ), moment as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now
 ), settled as (
@@ -28,9 +30,15 @@ with given as materialized (
 ), answers as materialized (
     select g.*, o.topic, coalesce(s.attempts, o.attempts + 1) as attempt,
         case when s.id is not null and g.outcome in ('retry', 'snooze') then s.available_at end as retry_at,
+        s.id is not null as written_now,
         case
             when s.id is not null then 'applied'
             when o.id is null then 'missing'
+            -- Nobody has claimed it since, and it is as this outcome leaves it: a try whose answer was lost wrote it.
+            when o.claim_token is null
+                and o.claims = g.claims
+                and o.attempts = g.attempts + (g.outcome in ('retry', 'dead'))::integer
+                and o.state = case when g.outcome in ('retry', 'snooze') then 'pending' else g.outcome end then 'applied'
             when o.state <> 'pending' then 'terminal'
             else 'stale'
         end as answer
@@ -46,7 +54,7 @@ with given as materialized (
         case when a.answer = 'applied' then a.outcome else 'stale' end, a.error_type, a.error_message, a.record_id,
         a.retry_at
     from answers a
-    where (a.answer = 'applied' and a.outcome <> 'delivered')
+    where (a.written_now and a.outcome <> 'delivered')
        or a.answer in ('stale', 'terminal')
 )
 select answer from answers order by place
