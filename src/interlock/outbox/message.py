@@ -59,7 +59,7 @@ class Message:
 
     @property
     def out_of_order(self) -> bool:
-        """Whether later messages of its key were delivered before it, which only a redrive brings about."""
+        """Whether later messages of its key may have come before it, which only a redrive brings about."""
         return self.claimed.out_of_order
 
     @property

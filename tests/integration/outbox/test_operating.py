@@ -165,6 +165,18 @@ async def test_a_redriven_message_says_that_it_comes_out_of_order(migrated, conn
         assert await conn.fetchval("SELECT out_of_order FROM interlock.outbox WHERE id = 1")
 
 
+async def test_a_redriven_message_is_out_of_order_also_while_a_later_one_is_in_hand(migrated, conn):
+    """That one may be with the receiver already; one that only waits comes after it."""
+    world = World(migrated)
+    world.answers = {"bad": Dead("x")}
+    async with stepper(world.app) as step:
+        await world.app.outbox.apublish_many(conn, [Draft("bad", key="in hand"), Draft("bad", key="waits")])
+        await step.tick("outbox")
+        await world.app.outbox.apublish_many(conn, [Draft("good", key="in hand"), Draft("good", key="waits")])
+        await conn.execute("UPDATE interlock.outbox SET claim_token = gen_random_uuid(), claims = 1 WHERE id = 3")
+        assert await world.app.outbox.aredrive(everything=True, actor="ada") == {1: True, 2: False}
+
+
 async def test_a_parked_topic_waits_until_it_is_unparked(migrated, conn):
     world = World(migrated)
     told = []

@@ -11,11 +11,12 @@ with chosen as materialized (
     for update skip locked
 ), placed as materialized (
     select id, key, row_number() over (order by id) - 1 as place from chosen
-), delivered as materialized (
-    -- One look for all of them: delivered messages have no index by key, because every delivery would pay for it.
+), overtook as materialized (
+    -- One look for all of them: delivered messages have no index by key, because every delivery would pay for it. What
+    -- is in hand may be with the receiver by now.
     select key, max(id) as last
     from /*schema*/outbox
-    where state = 'delivered'
+    where (state = 'delivered' or claim_token is not null)
       and key = any(array(select key from placed))
       and exists (select from placed where placed.key is not null)
     group by key
@@ -24,9 +25,9 @@ with chosen as materialized (
     set state = 'pending', ended_at = null, attempts = 0, crashes = 0, first_emitted_at = null, failure = null,
         available_at = coalesce(:now::timestamptz, clock_timestamp())
             + make_interval(secs => coalesce(p.place / :rate::float8, 0)),
-        out_of_order = o.out_of_order or coalesce(d.last > o.id, false)
+        out_of_order = o.out_of_order or coalesce(v.last > o.id, false)
     from placed p
-    left join delivered d on d.key = p.key
+    left join overtook v on v.key = p.key
     where o.id = p.id
       and o.state in ('dead', 'needs_review')
     returning o.id, o.topic, o.attempts, o.out_of_order
