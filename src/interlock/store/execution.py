@@ -89,6 +89,10 @@ class Executions:
             return Interruption(execution_id, None, lost=True)
         return Interruption(execution_id, row["cancel_cause"], lost=False) if row["cancel_cause"] else None
 
+    async def hold_own(self, conn: Connection, execution_id: int, token: UUID) -> bool:
+        """Whether it is still held with this token; it is then until the end of the transaction."""
+        return await self._sql["execution/hold_own"].fetchrow(conn, id=execution_id, token=token) is not None
+
     async def hold_child(self, conn: Connection, external_id: str, *, parent_id: int) -> Child | None:
         """A dormant child, held until the end of the transaction; None says that the parent has no such child."""
         row = await self._sql["execution/hold_child"].fetchrow(conn, external_id=external_id, parent_id=parent_id)

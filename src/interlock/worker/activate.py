@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from interlock.errors import InvalidOption, PayloadTooLarge, UnknownChild
+from interlock.errors import InvalidOption, LeaseLost, PayloadTooLarge, UnknownChild
 from interlock.observe.events.work import ActivationSkipped, WorkEnqueued
 from interlock.store.execution import Executions
 from interlock.store.notify import notify_in
@@ -41,7 +41,10 @@ class Activator:
         self._executions = Executions(database.sql)
 
     async def activate(self, job: Job, external_id: str, bound: Bound[Any] | None) -> bool:
-        """Queue the child, unless it is switched off, queued or active; answers whether it was queued now."""
+        """Queue the child, unless it is switched off, queued or active; answers whether it was queued now.
+
+        Only for who still holds the execution: it runs again elsewhere, where it asks for its child again.
+        """
         checked_name("external_id", external_id)
         if bound is not None and not isinstance(bound, Bound):
             raise InvalidOption(option=external_id, found=bound, expected="train.bind(…), or nothing for its own input")
@@ -63,6 +66,8 @@ class Activator:
         if job.claim.manifest_id is None:
             return None
         async with self._database.transaction() as conn:
+            if not await self._executions.hold_own(conn, job.execution_id, job.token):
+                raise LeaseLost(name=f"execution {job.execution_id}")
             child = await self._executions.hold_child(conn, external_id, parent_id=job.claim.manifest_id)
             if child is None:
                 return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
-from interlock import Backoff, current_execution, failpoints
+from interlock import Backoff, LeaseLost, current_execution, failpoints
 from interlock.observe.events import ActivationSkipped
 from tests.harness.unguarded import take_guard_off
 from tests.harness.waiting import eventually
@@ -221,4 +222,60 @@ async def test_a_plain_function_activates_too(works, yard, family):
 
     row = await run(works, yard, family[0])
     assert row["output"] == "true"
+    assert len(await yard.queued()) == 1
+
+
+@pytest.fixture
+async def taker(migrated):
+    """A transaction that has taken the execution away and is not committed."""
+    conn = await asyncpg.connect(migrated)
+    yield conn
+    await conn.close()
+
+
+def declare_taken(works, yard, taker) -> list:
+    """Its execution is taken away before it activates; the one who took it commits when the other waits for it."""
+    heard: list = []
+
+    async def committed_when_awaited() -> None:
+        await eventually(lambda: is_awaited(yard), 60, "the one that activates")
+        await taker.execute("COMMIT")
+
+    @works.app.train
+    async def extract() -> None:
+        await taker.execute("BEGIN")
+        await taker.execute("UPDATE interlock.execution SET claim_token = gen_random_uuid()")
+        committing = asyncio.create_task(committed_when_awaited())
+        try:
+            heard.append(await current_execution().aactivate("repair"))
+        except LeaseLost as lost:
+            heard.append(lost)
+        committing.cancel()
+
+    return heard
+
+
+async def is_awaited(yard) -> bool:
+    return await yard.conn.fetchval(WAITS) > 0
+
+
+async def activated_when_taken(works, yard, taker, parent) -> list:
+    heard = declare_taken(works, yard, taker)
+    await yard.dispatch("extract", kind="scheduled", manifest=parent, fire_key="f", attempt=3)
+    await works.start()
+    await eventually(lambda: bool(heard), 60, "the answer")
+    return heard
+
+
+async def test_who_does_not_hold_its_execution_any_more_activates_nothing(works, yard, family, taker):
+    [heard] = await activated_when_taken(works, yard, taker, family[0])
+    assert isinstance(heard, LeaseLost)
+    assert await yard.queued() == []
+
+
+async def test_control_without_the_hold_of_the_execution_the_stale_one_activates(
+    works, yard, family, taker, monkeypatch
+):
+    take_guard_off(monkeypatch, {"execution/hold_own": "for share"})
+    assert await activated_when_taken(works, yard, taker, family[0]) == [True]
     assert len(await yard.queued()) == 1
