@@ -15,7 +15,7 @@ from interlock.cli.output import printable
 from interlock.cli.root import root
 from interlock.errors import InterlockError
 from interlock.observe.redact import without_password
-from interlock.store.fault import is_forbidden
+from interlock.store.fault import is_forbidden, is_read_only
 
 FAILED = 1
 
@@ -72,6 +72,8 @@ def _fail(text: str, exit_code: int, options: dict[str, Any]) -> None:
 def _told(error: Exception) -> str:
     if is_forbidden(error):
         return f"the user of the database lacks a privilege: {error}; each missing grant is named by: interlock doctor"
+    if is_read_only(error):
+        return f"the database takes no writes: {error}; name all hosts with target_session_attrs=read-write"
     return f"{type(error).__name__}: {error}"
 
 

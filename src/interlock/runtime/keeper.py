@@ -114,7 +114,10 @@ class Keeper:
 
     def _serve(self, ready: _Ready) -> None:
         try:
-            asyncio.run(self._keep(ready))
+            with asyncio.Runner() as runner:
+                runner.run(self._keep(ready))
+        except OSError as error:  # no event loop: this process may open no further file
+            ready.failed(error)
         finally:
             self._ended.set()
 

@@ -29,6 +29,11 @@ def is_forbidden(error: BaseException) -> bool:
     return getattr(error, "sqlstate", None) == "42501"
 
 
+def is_read_only(error: BaseException) -> bool:
+    """Whether the database takes no writes, as a standby does, or a session that was set so."""
+    return getattr(error, "sqlstate", None) == "25006"
+
+
 def is_undefined(error: BaseException) -> bool:
     """Whether a statement, of whichever driver, named a table, a column or a schema that is not there."""
     return isinstance(error, TablesMissing) or getattr(error, "sqlstate", None) in {"42P01", "42703", "3F000"}

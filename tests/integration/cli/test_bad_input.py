@@ -272,6 +272,13 @@ def test_a_user_of_the_database_without_privileges_is_told_where_they_are_named(
     )
 
 
+def test_a_database_that_takes_no_writes_is_told_as_what_it_is(console, module_database):
+    dsn = f"{module_database}?options=-c%20default_transaction_read_only%3Don"
+    line = console.refused(1, "groups", "set", "default", "--cap", "2", "--dsn", dsn)
+    assert "the database takes no writes: cannot execute" in line
+    assert line.endswith("; name all hosts with target_session_attrs=read-write")
+
+
 TRAINS = """
 import interlock
 from dataclasses import dataclass

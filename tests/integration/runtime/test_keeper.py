@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import threading
@@ -180,6 +181,17 @@ async def test_no_database_is_a_typed_error_and_leaves_no_thread(house):
         await keeper.start()
     assert keeper_threads() == []
     assert not keeper.lives_here()
+
+
+async def test_a_thread_that_gets_no_event_loop_is_an_error_of_the_start(house, monkeypatch):
+    def none_left():
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio.events, "new_event_loop", none_left)
+    async with asyncio.timeout(10):
+        with pytest.raises(OSError, match="Too many open files"):
+            await house.keeper().start()
+    assert keeper_threads() == []
 
 
 async def test_a_start_that_is_given_up_leaves_neither_a_thread_nor_a_living_row(house, proxy_to):
