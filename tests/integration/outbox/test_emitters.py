@@ -7,10 +7,13 @@ import gzip
 import hashlib
 import hmac
 import json
+import socket
 import tracemalloc
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import httpx
 import pytest
 from redis.asyncio import Redis
 
@@ -209,6 +212,47 @@ async def test_the_connection_goes_to_the_address_that_was_checked(server, monke
     [(_, headers, _)] = server.requests
     assert headers["host"].startswith("partner.example:")
     assert asked == ["partner.example"]
+
+
+def by_name(server, **options) -> Webhook:
+    port = server.url.rpartition(":")[2]
+    return Webhook(f"http://partner.example:{port}", allow_private=True, **options)
+
+
+async def test_a_name_is_reached_by_another_of_its_addresses_when_one_refuses(server, monkeypatch):
+    """The resolver names them in the same order again and again: each try would end at the same one."""
+    resolve_to(monkeypatch, ["127.0.0.2", "127.0.0.2", "127.0.0.1"])
+    webhook = by_name(server)
+    assert isinstance(await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5)), Delivered)
+    resolve_to(monkeypatch, ["127.0.0.2", "127.0.0.3"])
+    with pytest.raises(httpx.ConnectError):
+        await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    await webhook.aclose()
+    assert len(server.requests) == 1
+
+
+async def test_an_address_that_says_nothing_leaves_time_for_the_next(server, monkeypatch):
+    port = int(server.url.rpartition(":")[2].partition("/")[0])
+    with socket.create_server(("127.0.0.2", port), backlog=0), ExitStack() as waiting:
+        for _ in range(3):  # nobody accepts them, and there is no room for more
+            held = waiting.enter_context(socket.socket())
+            held.setblocking(False)
+            held.connect_ex(("127.0.0.2", port))
+        resolve_to(monkeypatch, ["127.0.0.2", "127.0.0.1"])
+        webhook = by_name(server)
+        async with asyncio.timeout(0.6):
+            assert isinstance(await webhook(Message(CLAIMED), EmitContext(CLAIMED, 0.6)), Delivered)
+        await webhook.aclose()
+
+
+async def test_what_may_have_arrived_at_one_address_is_not_sent_to_the_next(server, monkeypatch):
+    server.answer = ""
+    resolve_to(monkeypatch, ["127.0.0.1", "127.0.0.2"])
+    webhook = by_name(server)
+    with pytest.raises(httpx.RemoteProtocolError):
+        await webhook(Message(CLAIMED), EmitContext(CLAIMED, 5))
+    await webhook.aclose()
+    assert len(server.requests) == 1
 
 
 def resolve_to(monkeypatch, answers: list[str]) -> list[str]:

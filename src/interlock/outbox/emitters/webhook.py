@@ -1,7 +1,8 @@
 """Delivery to an HTTP address: signed, in time, with an idempotency key, and never to an address of our own network.
 
 The name is resolved here and the connection goes to the address that was checked, so a name that points elsewhere a
-moment later cannot lead it astray. Redirects are not followed: they would lead past the check.
+moment later cannot lead it astray. Where no connection can be made to one of its addresses, the next is tried.
+Redirects are not followed: they would lead past the check.
 """
 
 from __future__ import annotations
@@ -99,19 +100,34 @@ class Webhook:
         )
 
     async def __call__(self, message: Message, context: EmitContext) -> Outcome:
+        import httpx  # noqa: PLC0415  see above
+
         try:
-            address = await self._resolve()
+            addresses = await self._resolve()
             headers = self._request_headers(message, context)
         except PrivateAddress as refused:
             return Dead("private_address", str(refused))
         except UnfitHeader as unfit:
             return Dead("unfit_header", str(unfit))
+        for address in addresses[:-1]:
+            # Nothing was sent yet. And half of the time is left to the others.
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
+                return await self._post(address, message, headers, context, connect=0.5)
+        return await self._post(addresses[-1], message, headers, context, connect=1)
+
+    async def _post(
+        self, address: str, message: Message, headers: httpx.Headers, context: EmitContext, *, connect: float
+    ) -> Outcome:
+        """`connect` is the part of the time that is left in which a connection has to be made."""
+        import httpx  # noqa: PLC0415  see above
+
+        left = max(context.remaining().total_seconds(), 0.001)
         request = self._client().stream(
             "POST",
             self._url.copy_with(host=address),
             content=message.body(),
             headers=headers,
-            timeout=max(context.remaining().total_seconds(), 0.001),
+            timeout=httpx.Timeout(left, connect=left * connect),
             extensions={"sni_hostname": self._host},
         )
         async with request as response:
@@ -131,14 +147,15 @@ class Webhook:
             self._clients[loop] = httpx.AsyncClient(follow_redirects=False, trust_env=False)
         return self._clients[loop]
 
-    async def _resolve(self) -> str:
+    async def _resolve(self) -> list[str]:
+        """All addresses of the name, in the resolver's order; if one of them is private, none is good."""
         port = self._url.port or (443 if self._url.scheme == "https" else 80)
         found = await asyncio.get_running_loop().getaddrinfo(self._host, port)
-        addresses = [str(each[4][0]) for each in found]
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
         if not self._allow_private:
             for address in addresses:
                 _refuse_private(self._host, address)
-        return addresses[0]
+        return addresses
 
     def _request_headers(self, message: Message, context: EmitContext) -> httpx.Headers:
         """Whoever publishes says what the receiver reads, and nothing about the request itself or who signed it."""
