@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from interlock.dispatch.submitters.protocol import Route
-from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption, UnknownTrain
+from interlock.errors import DeclarationAfterStart, DuplicateName, InvalidOption
 from interlock.trains.train import Train
 
 if TYPE_CHECKING:
@@ -61,10 +61,9 @@ class Routes:
         for each in trains:
             if not isinstance(each, Train | str):
                 raise InvalidOption(option="trains", found=each, expected=TRAINS)
-            found = self._registry.get(each if isinstance(each, str) else each.name)
-            if isinstance(each, Train) and each is not found:
-                raise UnknownTrain(name=f"{each.name} (of another app)", known=[train.name for train in self._registry])
-            yield found
+            if isinstance(each, Train):
+                self._registry.refuse_foreign(each)
+            yield self._registry.get(each if isinstance(each, str) else each.name)
 
 
 def _name_of(submitter: object) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from interlock.dispatch.routes import Routes
     from interlock.dispatch.submitters.protocol import Submitter
     from interlock.trains.handle import Handle
+    from interlock.trains.registry import Registry
     from interlock.trains.train import Train
 
 
@@ -22,6 +23,7 @@ RUNS = "a list of train.bind(…), or train.using(…).order(…) for a run with
 
 class EnqueueingApp:
     work: WorkGateway
+    trains: Registry
     routes: Routes
 
     def add_submitter(self, submitter: Submitter, *, trains: Iterable[Train[..., Any, Any] | str]) -> None:
@@ -39,19 +41,21 @@ class EnqueueingApp:
         A run is `train.bind(…)`, or `train.using(…).order(…)` for one with options of its own; trains may differ. The
         handles come back in the order of the runs. All are queued, or none.
         """
-        orders = _orders(runs)
+        orders = self._orders(runs)
         return await self.work.aenqueue(conn, orders) if orders else []
 
     def enqueue_many(self, runs: Iterable[Bound[Any] | Order], *, conn: object | None = None) -> list[Handle[Any]]:
         """The blocking twin of `aenqueue_many`."""
-        orders = _orders(runs)
+        orders = self._orders(runs)
         return self.work.enqueue(conn, orders) if orders else []
 
-
-def _orders(runs: Iterable[Bound[Any] | Order]) -> list[Order]:
-    if not isinstance(runs, Iterable):
-        raise InvalidOption(option="runs", found=runs, expected=RUNS)
-    return [Order(run) if type(run) is Bound else _order(run) for run in runs]
+    def _orders(self, runs: Iterable[Bound[Any] | Order]) -> list[Order]:
+        if not isinstance(runs, Iterable):
+            raise InvalidOption(option="runs", found=runs, expected=RUNS)
+        orders = [Order(run) if type(run) is Bound else _order(run) for run in runs]
+        for train in {order.bound.declaration for order in orders}:
+            self.trains.refuse_foreign(train)
+        return orders
 
 
 def _order(run: object) -> Order:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from interlock.errors import InvalidOption, InvalidSchedule, PayloadTooLarge, UnknownTrain
+from interlock.errors import InvalidOption, InvalidSchedule, PayloadTooLarge
 from interlock.manifests.options import ManifestKeywords, checked_exclusions, checked_misfire, checked_policy
 from interlock.model.manifest import ManifestDeclaration
 from interlock.model.plan import check_schedule
@@ -52,11 +52,7 @@ class Describer:
     def _check_bound(self, external_id: str, bound: object) -> None:
         if not isinstance(bound, Bound):
             raise InvalidOption(option="bound", found=bound, expected="a train with its input: train.bind(…)")
-        known = self._trains.get(bound.train)
-        if known is not bound.declaration:
-            raise UnknownTrain(
-                name=f"{bound.train} (of another app)", known=sorted(train.name for train in self._trains)
-            )
+        self._trains.refuse_foreign(bound.declaration)
         if len(bound.input) > self._max_input_bytes:
             what = f"the input of manifest {external_id!r}"
             raise PayloadTooLarge(what=what, size=len(bound.input), limit=self._max_input_bytes)

@@ -59,6 +59,11 @@ class Registry:
         except KeyError:
             raise UnknownTrain(name=name, known=sorted(self._trains)) from None
 
+    def refuse_foreign(self, train: AnyTrain) -> None:
+        """Refuse a train of another app: no server of this one would run it."""
+        if self.get(train.name) is not train:
+            raise UnknownTrain(name=f"{train.name} (of another app)", known=sorted(self._trains))
+
     def names(self) -> frozenset[str]:
         """Every name under which work can be taken, aliases included."""
         return frozenset(self._by_any_name)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from interlock import Cancel, Interlock, Retry, Snooze
-from interlock.errors import InvalidOption
+from interlock.errors import InvalidOption, UnknownTrain
 from interlock.trains.handle import Handle
 
 app = Interlock("postgresql://nobody@127.0.0.1:1/nothing")
@@ -28,6 +28,20 @@ TIMEOUTS = [-1, "5", math.nan, True, timedelta(seconds=-1)]
 async def test_many_runs_are_bound_trains_or_orders(runs):
     with pytest.raises(InvalidOption, match=r"runs=.*train\.bind"):
         await app.aenqueue_many(runs)
+
+
+async def test_a_train_of_another_app_is_refused_because_no_server_of_this_one_has_it():
+    other = Interlock("postgresql://nobody@127.0.0.1:1/nothing")
+
+    @other.train(name="greet")
+    async def of_the_same_name(name: str) -> None: ...
+
+    @other.train
+    async def elsewhere() -> None: ...
+
+    for run in (of_the_same_name.bind("Ada"), elsewhere.bind(), elsewhere.using(priority=3).order()):
+        with pytest.raises(UnknownTrain, match="known: greet"):
+            await app.aenqueue_many([greet.bind("Ada"), run])
 
 
 @pytest.mark.parametrize("patience", TIMEOUTS, ids=repr)
