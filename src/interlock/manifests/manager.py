@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from interlock.store.database import Database
     from interlock.store.reaping import Exhausted, Overrun
 
-SHORTEST_SLEEP = timedelta(milliseconds=20)
+SHORTEST_SLEEP, LONGEST_SLEEP_IN_VAIN = timedelta(milliseconds=20), timedelta(seconds=1)
+_MOST_DOUBLINGS = 10
 PASSES_PER_IDLE_TIMEOUT = 3
 """There are two; what else a tick does between two statements takes no time to speak of."""
 _IDS_PER_NOTICE = 300
@@ -104,6 +105,7 @@ class ManifestManager:
         self._clock = clock or DatabaseClock()
         self._manifests, self._reaping = Manifests(database.sql), Reaping(database.sql)
         self._executions = Executions(database.sql)
+        self._in_vain = 0  # cycles in a row that could do nothing about what was due
 
     async def run(self) -> timedelta:
         """One tick, for the loop: answers how long to sleep."""
@@ -170,14 +172,22 @@ class ManifestManager:
             await notify_in(conn, self._database, notices)
 
     async def _sleep(self, conn: Connection, findings: Findings) -> timedelta:
-        """Until the next marker; at once if more is due, unless nothing could be done about what was."""
-        if findings.more and (findings.written.queued or findings.written.skipped):
+        """Until the next marker; at once if more is due, unless nothing could be done about what was.
+
+        What is due and held by somebody may be held for long: it is looked at again soon, and then ever more seldom.
+        """
+        written = findings.written
+        advanced = bool(written.queued or written.skipped or written.refused)
+        in_vain, self._in_vain = self._in_vain, 0
+        if findings.more and advanced:
             return IMMEDIATELY
         if any(ended.wakes_manager for ended in findings.ended):
             return IMMEDIATELY
-        if findings.more or findings.written.passed_over:
-            return SHORTEST_SLEEP
         longest = self._settings.manifest_manager_polling_interval
+        if findings.more or written.passed_over:
+            self._in_vain = 0 if advanced else in_vain + 1
+            soon = SHORTEST_SLEEP * 2 ** min(in_vain, _MOST_DOUBLINGS)
+            longest = min(soon, LONGEST_SLEEP_IN_VAIN, longest)
         ahead = await self._manifests.time_to_next_marker(conn, now=self._clock.injected())
         return longest if ahead is None else max(SHORTEST_SLEEP, min(ahead, longest))
 

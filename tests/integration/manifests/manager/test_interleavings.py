@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from interlock import failpoints
-from interlock.manifests.manager import SHORTEST_SLEEP
+from interlock.manifests.manager import LONGEST_SLEEP_IN_VAIN, SHORTEST_SLEEP
 from interlock.observe.events.manifest import ManifestsLed, ManifestsSkippedCycle
 from interlock.store.manifest import Manifests
 from interlock.store.sql import Catalog, compile_statement
@@ -116,6 +116,23 @@ async def test_a_schedule_that_is_edited_during_the_tick_makes_the_next_plan(wor
 
 async def test_control_with_the_marker_alone_compared_the_edit_comes_a_fire_too_late(world):
     assert await edited_during_the_tick(world, NO_VERSION) == world.now + HOUR
+
+
+async def test_what_somebody_holds_is_looked_at_ever_more_seldom_until_it_is_let_go(world):
+    """A cycle every 20 ms for as long as a transaction of yours is open would be load without any use."""
+    manager, held = world.manager(), await world.manifest("held")
+    ahead = timedelta(milliseconds=700)
+    await world.manifest("ahead", planned_at=world.now + ahead)
+    async with world.conn.transaction():
+        await world.conn.execute("SELECT 1 FROM interlock.manifest WHERE id = $1 FOR UPDATE", held)
+        sleeps = [(await manager.tick()).sleep for _ in range(8)]
+    assert sleeps == [min(SHORTEST_SLEEP * 2**number, ahead) for number in range(8)]
+    assert (await manager.tick()).queued == 1
+    world.clock.advance(HOUR)
+    async with world.conn.transaction():
+        await world.conn.execute("SELECT 1 FROM interlock.manifest FOR UPDATE")
+        sleeps = [(await manager.tick()).sleep for _ in range(8)]
+    assert (sleeps[0], sleeps[-1]) == (SHORTEST_SLEEP, LONGEST_SLEEP_IN_VAIN)
 
 
 async def woken_while_running(world):
