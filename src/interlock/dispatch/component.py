@@ -9,6 +9,7 @@ from interlock.runtime.loop import Loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from interlock.observe.bus import Emit
 
@@ -18,7 +19,7 @@ class DispatchComponent:
         self, dispatcher: JobDispatcher, *, emit: Emit, notify: Callable[[str], None], name: str = JobDispatcher.name
     ) -> None:
         self.name, self._dispatcher, self._notify = name, dispatcher, notify
-        self._loop = Loop(name, dispatcher.run, emit=emit)
+        self._loop = Loop(name, self._tick, emit=emit)
 
     def wake(self) -> None:
         """There is new work; from any thread."""
@@ -28,8 +29,7 @@ class DispatchComponent:
         """Something ended here: this server has a slot, and whoever waits for a cap may have capacity."""
         if not self._loop.is_woken and not self._dispatcher.has_enough:
             self._loop.wake()
-        if self._dispatcher.is_capped:
-            self._notify("work:")
+        self._tell_capped()
 
     def freed_elsewhere(self) -> None:
         """Something ended on a runner."""
@@ -48,3 +48,14 @@ class DispatchComponent:
     def stop(self) -> None:
         self._loop.stop()
         self._dispatcher.stop()
+
+    async def _tick(self) -> timedelta:
+        cycle = await self._dispatcher.tick()
+        if cycle.failed_submits:
+            # Each has given its place back, and waits for longer than others would wait for that.
+            self._tell_capped()
+        return cycle.sleep
+
+    def _tell_capped(self) -> None:
+        if self._dispatcher.is_capped:
+            self._notify("work:")

@@ -116,10 +116,6 @@ class JobDispatcher:
             RemoteDispatch(database, settings, route, server=server, emit=emit, clock=self._clock) for route in remote
         ]
 
-    async def run(self) -> timedelta:
-        """One tick, for the loop: answers how long to sleep."""
-        return (await self.tick()).sleep
-
     @property
     def is_capped(self) -> bool:
         """Whether others may wait for capacity that is freed here; as of the last tick."""

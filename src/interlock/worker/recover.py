@@ -103,6 +103,8 @@ class Recovery:
             if one.retry_entry_id is not None:
                 self._emit(_recovered(one, servers[one.execution_id]))
         announce(self._notify, self._emit, ended)
+        if ended:
+            self._notify("work")  # also of an end that queues nothing: its place under a cap is free
 
 
 def _lost(one: Abandoned) -> Ending:

@@ -339,6 +339,19 @@ async def test_what_ends_elsewhere_wakes_a_dispatcher_that_counts_caps(ramp):
     assert one.freed_elsewhere()
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_a_failed_submit_tells_those_who_wait_for_its_place_under_a_cap(ramp, attempts):
+    await ramp.group("default", cap=1)
+    await ramp.queue(train="far")
+    one, notices = dispatcher(ramp, Remote(ramp.conn, refuses=1), max_dispatch_attempts=attempts), []
+    component = DispatchComponent(one, emit=ramp.events.append, notify=notices.append)
+    running = asyncio.create_task(component.run())
+    await eventually(lambda: bool(notices), 60, "the notice")
+    component.stop()
+    await running
+    assert (notices, len(ramp.told(SubmitFailed))) == (["work:"], 1)
+
+
 async def test_what_was_cancelled_while_there_was_no_room_stays_cancelled(ramp):
     [id] = await ramp.queue(train="far")  # noqa: A001  the row's own word
 
@@ -366,7 +379,11 @@ async def test_no_notice_ends_the_pause_after_a_failed_submit(ramp):
     """While a runner is away each notice of new work would use up an attempt of the next in the queue."""
     remote = Remote(ramp.conn, refuses=99)
     one = dispatcher(ramp, remote, job_dispatcher_polling_interval=timedelta(minutes=5))
-    loop = Loop("submit", one.run, emit=[].append)
+
+    async def tick() -> timedelta:
+        return (await one.tick()).sleep
+
+    loop = Loop("submit", tick, emit=[].append)
     running = asyncio.create_task(loop.run())
     for _ in range(20):
         await ramp.queue(train="far")

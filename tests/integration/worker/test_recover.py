@@ -114,6 +114,7 @@ async def test_work_that_loses_its_server_too_often_waits_for_a_person(yard, rec
     assert (letter["reason"], letter["crashes"]) == ("crash_loop", 3)
     assert [event.reason for event in recovery.events if isinstance(event, DeadLettered)] == ["crash_loop"]
     assert any(notice.startswith("ended:") for notice in recovery.notices)
+    assert "work" in recovery.notices, "its place under a cap is free"
 
 
 async def test_two_who_recover_at_once_queue_each_job_once(door, yard, registered):
