@@ -1,4 +1,4 @@
-"""Claim, settle, recovery and cancellation read through their indexes, however much history and future lies beside.
+"""Claim, settle, recovery, reapers and cancellation read through their indexes, however much lies beside.
 
 Each statement is planned as its caller plans it: on a line that looks up by key, in a transaction that joins by index.
 As in the plans of the dispatcher, the statistics may be those of empty tables, and the plan may be one for any values.
@@ -68,6 +68,9 @@ SELECT id, train, 0, 9, created_at, entry_id FROM interlock.execution WHERE id =
 RUNNING = """
 UPDATE interlock.execution SET state = 'in_progress', server_id = $2, claim_token = $3, started_at = now(), host = 'h'
 WHERE id = ANY($1)
+"""
+ASKED_TO_STOP = """
+UPDATE interlock.execution SET timeout = '1 s', cancel_requested_at = now(), cancel_cause = 'timeout' WHERE id = ANY($1)
 """
 SCALES = [
     pytest.param((60_000, 10_000), id="reduced"),
@@ -206,7 +209,23 @@ async def test_all_other_ends_and_what_follows_are_written_by_key(explain, popul
 async def test_recovery_reads_the_active_alone(explain):
     plan = await explain("execution/lost", within="1 minute", limit=500)
     assert (plan["Actual Rows"], read_whole(plan)) == (JOBS, set())
-    assert touched(plan) < 3_000
+    assert touched(plan) < JOBS * 30
+
+
+@pytest.mark.parametrize("state", ["pending", "in_progress"])
+async def test_the_reapers_find_what_is_stale_among_the_active_alone(explain, conn, state):
+    """Handed over to nobody, or begun by a server that is lost."""
+    await conn.execute("DELETE FROM interlock.background_job")
+    plan = await explain("manifest/list_stale", state=state, longer_than="0 s", now=None)
+    assert (plan["Actual Rows"], read_whole(plan)) == (JOBS, set())
+    assert touched(plan) < JOBS * 30
+
+
+async def test_the_reapers_find_what_heeds_no_timeout_among_the_active_alone(explain, conn, populated):
+    await conn.execute(ASKED_TO_STOP, populated[1])
+    plan = await explain("manifest/list_unheeded_timeouts", grace="0 s", now="2100-01-01")
+    assert (plan["Actual Rows"], read_whole(plan)) == (JOBS, set())
+    assert touched(plan) < JOBS * 30
 
 
 @pytest.mark.parametrize("scope", ["lineage", "manifest_id", "group_id"])
@@ -235,7 +254,15 @@ async def test_an_edited_manifest_asks_for_its_active_runs_alone(explain):
 async def test_control_without_its_index_recovery_reads_the_history(explain, conn):
     await conn.execute("DROP INDEX interlock.execution_for_capacity")
     plan = await explain("execution/lost", within="1 minute", limit=500)
-    assert read_whole(plan) == {"execution"} or touched(plan) > 3_000
+    assert read_whole(plan) == {"execution"} or touched(plan) > JOBS * 30
+
+
+async def test_control_without_its_index_the_reapers_read_the_history(explain, conn):
+    await conn.execute("DROP INDEX interlock.execution_for_capacity, interlock.execution_for_active_manifest")
+    plan = await explain("manifest/list_stale", state="in_progress", longer_than="0 s", now=None)
+    assert read_whole(plan) == {"execution"}
+    plan = await explain("manifest/list_unheeded_timeouts", grace="0 s", now=None)
+    assert read_whole(plan) == {"execution"}
 
 
 @pytest.mark.usefixtures("by_key")
