@@ -5,11 +5,12 @@ to be claimed comes first, and a server that was lost meanwhile settles nothing.
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock import LeaseLost, failpoints
+from interlock import failpoints
 from interlock.observe.events.work import ExecutionReleased, SettleRefused
 from interlock.runtime import doubts
 from interlock.store.background_job import BackgroundJobs
@@ -20,9 +21,9 @@ from interlock.worker.worker import Worker
 from tests.harness.waiting import eventually
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from interlock.model.execution import Reservation
+
+UNAWARE = {"lease": timedelta(minutes=9), "heartbeat": timedelta(minutes=3)}
 
 
 @pytest.fixture(autouse=True)
@@ -261,25 +262,29 @@ async def test_jobs_that_wait_to_be_claimed_are_not_starved_by_a_long_queue(work
 
 
 async def test_a_server_that_is_marked_lost_before_the_commit_settles_nothing(works, yard):
-    app, outputs = works.app, iter(["stale", "fresh"])
+    """It does not hear of it, and its outcome comes when another runs the work."""
+    lost, other, began, begins_again = works.new_app(**UNAWARE), works.new_app(), asyncio.Event(), asyncio.Event()
 
-    @app.train
-    async def work() -> str:
-        output = next(outputs)
-        if output == "stale":
-            try:
-                await asyncio.Event().wait()
-            except LeaseLost:
-                return output
-        return output
+    @lost.train(name="work")
+    async def stale() -> str:
+        began.set()
+        await begins_again.wait()
+        return "stale"
+
+    @other.train(name="work")
+    async def fresh() -> str:
+        begins_again.set()
+        await eventually(lambda: works.told(SettleRefused), what="the refusal of the stale outcome")
+        return "fresh"
 
     lose_the_server_at(yard, "dispatch.before_commit")
     # A cap, so that the dispatch has steps to be lost between.
     await yard.conn.execute("UPDATE interlock.manifest_group SET max_active_jobs = 5")
-    handle = await work.aenqueue()
-    await works.start()
+    handle = await stale.aenqueue()
+    await works.start(lost)
+    await asyncio.wait_for(began.wait(), 60)
+    await works.start(other)
     assert await handle.aresult(60) == "fresh"
-    await eventually(lambda: bool(works.told(SettleRefused)), 60, "the refusal of the stale outcome")
     assert sorted((await yard.states()).values()) == ["completed", "failed"]
 
 
