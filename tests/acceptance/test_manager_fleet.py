@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MODULE = "tests.acceptance.test_manager_fleet"
 IMPATIENT = {"idle": 0.5}
-PATIENT = 60.0  # where a process waits at a barrier for another that is only starting
+PATIENT = 60.0  # where a process waits at a barrier for another that is only starting, or reads a lot on a busy machine
 QUICK = {"kind": "every", "interval_us": 20_000}
 
 NO_LOCK, NO_COMPARE, NO_INDEXES = "lock", "compare-and-set", "indexes"
@@ -218,7 +218,7 @@ async def test_a_leader_that_stands_still_in_the_middle_of_its_tick_stops_the_fl
         began = time.monotonic()
         world.clock.now = datetime.now(UTC)
         cycle = await eventually(lambda: world_cycle(world))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
         assert cycle.queued == 5
         barrier.release()
         leader.cont()
@@ -299,15 +299,15 @@ async def tick_all_without_network_limit(dsn: str) -> None:
 
 
 async def test_a_leader_that_is_stopped_in_the_middle_of_its_fetch_stops_the_fleet_for_seconds_only(migrated, fleet):
-    async with open_world(migrated) as world:
+    async with open_world(migrated, tick_idle_timeout=timedelta(seconds=PATIENT)) as world:
         world.clock.now = datetime.now(UTC)
         await stopped_in_its_fetch(world, fleet, migrated, limits=True)
-        assert await eventually(lambda: leads(world), 10)
+        assert await eventually(lambda: leads(world), 30)
         assert await world.conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 200
 
 
 async def test_control_without_the_limit_on_the_line_a_stuck_fetch_keeps_the_lead(migrated, fleet):
-    async with open_world(migrated) as world:
+    async with open_world(migrated, tick_idle_timeout=timedelta(seconds=PATIENT)) as world:
         world.clock.now = datetime.now(UTC)
         await stopped_in_its_fetch(world, fleet, migrated, limits=False)
         with pytest.raises(NeverHappenedError):
