@@ -115,6 +115,10 @@ class ManifestPlan:
     exclusions: Any
     planned_at: datetime | None
     planned_offset: timedelta
+    group_enabled: bool
+    paused: bool
+    dead_letter_id: int | None
+    """The open dead letter that keeps it from being queued."""
     now: datetime
 
 

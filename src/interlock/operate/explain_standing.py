@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interlock.operate.blockers.facts import Phase
 from interlock.operate.blockers.messages import message_standing
 from interlock.operate.blockers.plans import schedule_words
+from interlock.operate.blockers.switches import what_is_paused
 from interlock.operate.blockers.words import ahead, at, span
 
 if TYPE_CHECKING:
@@ -56,10 +57,28 @@ def _active(execution: ExecutionFacts, facts: Facts) -> str:
 
 def _planned(manifest: ManifestFacts, facts: Facts) -> str:
     if manifest.planned_at is not None:
-        return f"the manifest {manifest.external_id} is planned for {ahead(manifest.planned_at, facts.now)}"
+        plan, held = ahead(manifest.planned_at, facts.now), _held_back_by(manifest, facts)
+        if held is not None:
+            return f"the manifest {manifest.external_id} is held back: {held}; its plan is {plan}"
+        return f"the manifest {manifest.external_id} is planned for {plan}"
     if manifest.schedule_kind == "once":
         return f"the manifest {manifest.external_id} was to run once, and that is over"
     return f"the manifest {manifest.external_id} has nothing planned: it runs {schedule_words(manifest)}"
+
+
+def _held_back_by(manifest: ManifestFacts, facts: Facts) -> str | None:
+    """What keeps it from being queued whatever its plan says, in the order of the blockers."""
+    match facts.around:
+        case _ if not manifest.enabled:
+            return "it is switched off"
+        case around if not around.group_enabled:
+            return f"its group {around.group_name} is switched off"
+        case _ if manifest.dead_letter_id is not None:
+            return f"dead letter {manifest.dead_letter_id} waits for a person"
+        case around if around.pauses:
+            return what_is_paused(around.pauses)
+        case _:
+            return None
 
 
 def _over(facts: Facts) -> str:

@@ -90,7 +90,6 @@ def _occurrence(
     plan: ManifestPlan, at: datetime, zone: str, exclusions: Sequence[Exclusion], marks: tuple[str, ...]
 ) -> Occurrence:
     excluded = is_excluded(exclusions, plan.time_zone, at)
-    off = () if plan.enabled else ("manifest disabled",)
     out = () if excluded is None else (f"excluded: {describe_exclusion(excluded)}",)
     return Occurrence(
         external_id=plan.external_id,
@@ -98,8 +97,20 @@ def _occurrence(
         zone=zone,
         local=at.astimezone(zone_named(zone)),
         fires=excluded is None,
-        marks=(*marks, *off, *out, *_clock_changes(at, zone_named(zone))),
+        marks=(*marks, *_held_back_by(plan), *out, *_clock_changes(at, zone_named(zone))),
     )
+
+
+def _held_back_by(plan: ManifestPlan) -> Iterator[str]:
+    """What keeps it from being queued at all of its times, until a person decides."""
+    if not plan.enabled:
+        yield "manifest disabled"
+    if not plan.group_enabled:
+        yield "group disabled"
+    if plan.dead_letter_id is not None:
+        yield f"dead letter {plan.dead_letter_id} blocks it"
+    if plan.paused:
+        yield "paused"
 
 
 def _clock_changes(at: datetime, zone: ZoneInfo) -> tuple[str, ...]:

@@ -29,6 +29,9 @@ def plan(schedule, planned_at, *, name="m", now=FRIDAY, exclusions=(), tz="UTC",
         exclusions=encode_exclusions(exclusions),
         planned_at=planned_at,
         planned_offset=offset,
+        group_enabled=True,
+        paused=False,
+        dead_letter_id=None,
         now=now,
     )
 

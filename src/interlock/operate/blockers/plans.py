@@ -45,7 +45,7 @@ def scheduled_later(facts: Facts) -> Blocker | None:
         return None
     return Blocker(
         code=Code.SCHEDULED_LATER,
-        evidence=f"its next fire is {ahead(manifest.planned_at, facts.now)}, {schedule_words(manifest)}",
+        evidence=f"it is not due before {ahead(manifest.planned_at, facts.now)}, {schedule_words(manifest)}",
         advice="wait, or run it out of turn",
         command=command("manifests", "trigger", manifest.external_id),
         details={"at": manifest.planned_at},

@@ -8,6 +8,8 @@ from interlock.model.work import ALL_TRAINS
 from interlock.operate.blockers.blocker import Blocker, Code, command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlock.operate.blockers.facts import Facts
 
 
@@ -41,14 +43,18 @@ def paused(facts: Facts) -> Blocker | None:
     if not pauses or not _waits(facts):
         return None
     everything = ALL_TRAINS in pauses
-    what = "all trains are paused" if everything else f"the train {pauses[0]} is paused"
+    halted = "it is not dispatched" if facts.planned is None else "no manifest of it is queued"
     return Blocker(
         code=Code.PAUSED,
-        evidence=f"{what}: nothing of them is queued or dispatched" if everything else f"{what}: it is not dispatched",
+        evidence=f"{what_is_paused(pauses)}: {'nothing of them is queued or dispatched' if everything else halted}",
         advice="take the pause back",
         command=command("resume") if everything else command("resume", pauses[0]),
         details={"trains": list(pauses)},
     )
+
+
+def what_is_paused(pauses: Sequence[str]) -> str:
+    return "all trains are paused" if ALL_TRAINS in pauses else f"the train {pauses[0]} is paused"
 
 
 def _waits(facts: Facts) -> bool:

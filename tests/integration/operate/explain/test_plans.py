@@ -8,6 +8,7 @@ import pytest
 
 from interlock import cron, every, exclude
 from interlock.errors import InvalidOption, UnknownManifest, UnknownTimer, UnknownWork
+from interlock.operate.fires import coming_fires
 from tests.integration.operate.explain.station import HOUR, START
 
 
@@ -41,6 +42,29 @@ async def test_a_disabled_group_blocks_what_is_planned_and_what_is_queued(statio
     why = await station.why(f"entry:{await station.entry()}")
     assert list(why) == ["GROUP_DISABLED"]
     assert why["GROUP_DISABLED"].details == {"group": "etl"}
+
+
+@pytest.mark.parametrize(
+    ("hold", "words", "mark"),
+    [
+        (lambda app: app.adisable("hourly"), "it is switched off", "manifest disabled"),
+        (lambda app: app.aset_group("etl", enabled=False), "its group etl is switched off", "group disabled"),
+        (lambda app: app.apause("work"), "the train work is paused", "paused"),
+        (lambda app: app.apause(), "all trains are paused", "paused"),
+    ],
+)
+async def test_a_plan_that_is_held_back_is_not_told_as_one_that_comes(station, hold, words, mark):
+    station.app.schedule("hourly", station.work.bind(), every(hours=1), group=station.app.group("etl"))
+    await station.server()
+    await station.ticks("manifests", "dispatch", "worker")
+    assert await station.standing("hourly") == "the manifest hourly is planned for 2030-05-06 13:00:00Z (in 1 h)"
+    await hold(station.app)
+    standing = await station.standing("hourly")
+    assert standing == f"the manifest hourly is held back: {words}; its plan is 2030-05-06 13:00:00Z (in 1 h)"
+    why = await station.why("hourly")
+    assert why["SCHEDULED_LATER"].evidence == "it is not due before 2030-05-06 13:00:00Z (in 1 h), every hour"
+    [fire] = coming_fires(await station.app.views.plans("hourly"), 1)
+    assert fire.marks == (mark,)
 
 
 async def test_an_excluded_time_says_until_when(station):
@@ -91,6 +115,10 @@ async def test_an_open_dead_letter_blocks_its_manifest_and_explains_its_executio
     why = await station.why("fragile")
     assert list(why) == ["SCHEDULED_LATER", "DEAD_LETTER_BLOCKS"]
     assert why["DEAD_LETTER_BLOCKS"].command == f"interlock dead-letters requeue {letter}"
+    standing = await station.standing("fragile")
+    assert standing.startswith(f"the manifest fragile is held back: dead letter {letter} waits for a person; ")
+    [fire] = coming_fires(await station.app.views.plans("fragile"), 1)
+    assert fire.marks == (f"dead letter {letter} blocks it",)
     assert await station.codes(f"execution:{await station.execution()}") == ["DEAD_LETTER_BLOCKS"]
     await station.app.dead_letters.aacknowledge(letter, note="known")
     assert await station.codes("fragile") == ["SCHEDULED_LATER"]
