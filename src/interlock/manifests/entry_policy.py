@@ -22,15 +22,16 @@ class EntryPolicies:
     def __init__(self, settings: ManifestSettings, options_of: Callable[[str], TrainOptions | None]) -> None:
         self._settings, self._options_of = settings, options_of
 
-    def max_attempts(self, manifest: DueManifest) -> int:
-        return _first(manifest.max_attempts, self._options(manifest).max_attempts, self._settings.max_attempts)
+    def max_attempts(self, manifest: DueManifest) -> int | None:
+        """As the manifest or its train says; None where it is left to the settings."""
+        return _first(manifest.max_attempts, self._options(manifest).max_attempts, None)
 
     def resolve(self, manifest: DueManifest) -> EntryPolicy:
         settings, options = self._settings, self._options(manifest)
         retry = options.retry
         return EntryPolicy(
             priority=self._priority(manifest, options),
-            max_attempts=self.max_attempts(manifest),
+            max_attempts=_first(manifest.max_attempts, options.max_attempts, settings.max_attempts),
             retry_delay=_first(manifest.retry_delay, retry.delay if retry else None, settings.retry_delay),
             max_retry_delay=_first(
                 manifest.max_retry_delay, retry.max_delay if retry else None, settings.max_retry_delay

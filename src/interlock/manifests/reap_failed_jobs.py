@@ -22,8 +22,8 @@ async def reap_failed_jobs(
     reaping: Reaping,
     due: Sequence[DueManifest],
     *,
-    max_attempts: Callable[[DueManifest], int],
+    max_attempts: Callable[[DueManifest], int | None],
     now: datetime | None,
 ) -> Sequence[Exhausted]:
-    exhausted = [manifest.id for manifest in due if manifest.failed_count >= max_attempts(manifest)]
-    return await reaping.reap_failed(conn, exhausted, now=now)
+    failed = [(each.id, each.failed_count, max_attempts(each)) for each in due if each.failed_count]
+    return await reaping.reap_failed(conn, failed, now=now)

@@ -65,9 +65,20 @@ class Reaping:
         rows = await self._sql["manifest/list_stale"].fetch(conn, state=state.value, longer_than=longer_than, now=now)
         return [Overdue(row["id"], row["claim_token"]) for row in rows]
 
-    async def reap_failed(self, conn: Connection, due_ids: Sequence[int], *, now: datetime | None) -> list[Exhausted]:
-        """Write the dead letters that are missing."""
-        rows: list[Any] = await self._sql["manifest/reap_failed"].fetch(conn, due_ids=due_ids, now=now)
+    async def reap_failed(
+        self, conn: Connection, failed: Sequence[tuple[int, int, int | None]], *, now: datetime | None
+    ) -> list[Exhausted]:
+        """Write the dead letters that are missing.
+
+        `failed` are manifests that are due, with their failures and, where it is said for them, how many are too many.
+        """
+        rows: list[Any] = await self._sql["manifest/reap_failed"].fetch(
+            conn,
+            due_ids=[manifest for manifest, _, _ in failed],
+            failures=[failures for _, failures, _ in failed],
+            max_attempts=[most for _, _, most in failed],
+            now=now,
+        )
         return [
             Exhausted(
                 row["id"], row["manifest_id"], row["external_id"], row["execution_id"], row["train"], row["attempts"]

@@ -197,6 +197,24 @@ async def test_attempts_that_were_lowered_below_the_failures_make_a_dead_letter_
     assert (cycle.queued, cycle.dead_lettered) == (0, 1)
 
 
+@pytest.mark.parametrize(("declared", "dead_lettered"), [({}, 0), ({"max_attempts": 2}, 1)])
+async def test_attempts_left_to_the_settings_are_those_of_the_work_and_not_of_the_server_that_leads(
+    world, declared, dead_lettered
+):
+    """Two apps with one schema may differ; what was queued for ten attempts is not over after two."""
+    manifest = await world.manifest("m")
+    await world.tick(max_attempts=10)
+    for _ in range(2):
+        await world.run_next(manifest, FAILED)
+    await world.conn.execute("DELETE FROM interlock.work_queue WHERE state = 'queued'")
+    world.clock.advance(HOUR)
+    await world.conn.execute("UPDATE interlock.manifest SET next_run_at = planned_at")
+    if declared:
+        await world.conn.execute("UPDATE interlock.manifest SET max_attempts = $1", declared["max_attempts"])
+    cycle = await world.tick(max_attempts=2)
+    assert (cycle.queued, cycle.dead_lettered) == (1 - dead_lettered, dead_lettered)
+
+
 @pytest.mark.parametrize("column", ["last_success_at", "last_resolved_at"])
 async def test_one_failure_after_a_used_up_count_was_dealt_with_makes_no_dead_letter(world, column):
     """Its retry was cancelled, so nothing is queued; the failures of this morning have had their dead letter."""

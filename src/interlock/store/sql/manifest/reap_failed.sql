@@ -13,7 +13,19 @@ with exhausted as materialized (
           and e.failure not in ('worker_lost', 'submit_failed')
           and e.ended_at > coalesce(:now, statement_timestamp()) - interval '1 day'
         union all
-        select due.id, 'infinity' from unnest(:due_ids::bigint[]) as due (id)
+        -- What neither the manifest nor its train says was said when the work was queued, and travels with it.
+        select due.id, 'infinity'
+        from unnest(:due_ids::bigint[], :failures::bigint[], :max_attempts::integer[]) as due (id, failures, most)
+        where due.failures >= coalesce(due.most, (
+            select e.max_attempts
+            from /*schema*/execution e
+            where e.manifest_id = due.id
+              and e.failure is not null
+              and e.kind <> 'manual'
+              and e.failure not in ('worker_lost', 'submit_failed')
+            order by e.ended_at desc, e.id desc
+            limit 1
+        ))
     ) used_up
     group by manifest_id
 ),
