@@ -25,7 +25,10 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def list_servers(options: dict[str, Any], *, everyone: bool, as_json: bool) -> None:
-    """The servers that the registry knows, with the age of their last heartbeat."""
+    """The servers that the registry knows, with the age of their last heartbeat.
+
+    One whose lease ran out without its leaving is silent, until another marks it lost.
+    """
     rows = asyncio.run(_servers(options, everyone=everyone))
     if as_json:
         show_json([_record(row) for row in rows])
@@ -43,8 +46,8 @@ async def _servers(options: dict[str, Any], *, everyone: bool) -> list[ServerRow
 
 
 def _cells(row: ServerRow) -> tuple[Any, ...]:
-    profile = row.profile
-    return row.id, profile.name, row.state, profile.roles, profile.host, profile.pid, row.heartbeat_age, row.started_at
+    profile, state = row.profile, row.state if row.leased or row.ended_at is not None else "silent"
+    return row.id, profile.name, state, profile.roles, profile.host, profile.pid, row.heartbeat_age, row.started_at
 
 
 def _record(row: ServerRow) -> dict[str, Any]:
@@ -54,6 +57,7 @@ def _record(row: ServerRow) -> dict[str, Any]:
         "name": profile.name,
         "app": profile.app,
         "state": row.state,
+        "leased": row.leased,
         "roles": profile.roles,
         "trains": profile.trains,
         "tags": profile.tags,

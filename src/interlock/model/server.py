@@ -49,6 +49,8 @@ class ServerRow:
     ended_at: datetime | None
     renewed_at: datetime
     heartbeat_age: timedelta
+    leased: bool
+    """False also of one that did not leave and renews no more, until another marks it lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,4 +82,5 @@ def _server(row: Record) -> ServerRow:
         ended_at=row["ended_at"],
         renewed_at=row["renewed_at"],
         heartbeat_age=row["heartbeat_age"],
+        leased=row["leased"],
     )

@@ -120,6 +120,29 @@ def test_servers_list_without_servers_is_empty_data_and_a_hint(interlock, migrat
     assert re.search(r"start one with: interlock --dsn \S+ run$", done.stderr.strip())
 
 
+def test_a_server_that_renews_no_more_is_silent_until_it_is_marked_lost(interlock, migrated):
+    databases.execute(
+        migrated,
+        """
+        INSERT INTO interlock.server (id, name, roles, trains, tags, slots, host, pid, version, state, lease,
+                                      lease_until, renewed_at, steady_since, started_at, ended_at)
+        SELECT gen_random_uuid(), s.name, '{}', '{}', '{}', 1, 'here', 7, '0', s.state, '10 s', now() + s.rest,
+               now() - interval '1 min', now(), now() - s.rest, s.ended_at
+        FROM (VALUES ('killed', 'alive', interval '-50 s', null), ('well', 'draining', interval '1 h', null),
+                     ('buried', 'lost', interval '-1 min', now())) AS s (name, state, rest, ended_at)
+        """,
+    )
+    rows = json.loads(interlock("servers", "list", "--all", "--json", "--dsn", migrated).stdout)
+    assert {row["name"]: (row["state"], row["leased"]) for row in rows} == {
+        "killed": ("alive", False),
+        "well": ("draining", True),
+        "buried": ("lost", False),
+    }
+    lines = interlock("servers", "list", "--all", "--dsn", migrated).stdout.splitlines()[1:]
+    said = {name: state for line in lines for _, name, state, *_ in [line.split()]}
+    assert said == {"killed": "silent", "well": "draining", "buried": "lost"}
+
+
 def state_of(dsn: str, name: str) -> str | None:
     return databases.fetch_value(dsn, "SELECT state FROM interlock.server WHERE name = $1", name)
 
