@@ -3,7 +3,8 @@
 Outcomes gather for a few milliseconds and share one commit. Plain successes, which nobody schedules and no key guards,
 go in one statement; everything else in one transaction of set-wise statements. A batch that the data of one of its
 members breaks is written one by one, so nobody else suffers. Large outputs make small batches: one statement with
-hundreds of megabytes would take longer than its limit of time, each time it is tried. While the database is away
+hundreds of megabytes would take longer than its limit of time, each time it is tried. For the same reason what could
+not be written is tried again in smaller parts, and in larger ones as soon as one was. While the database is away
 outcomes wait here: the lease of the server still covers them, and each write is refused by itself if the execution
 belongs to another by then.
 """
@@ -122,19 +123,19 @@ class Settler:
         *,
         unsure: bool = False,
     ) -> None:
-        failures = 0
-        while True:
+        failures, at_once = 0, len(batch)
+        while batch:
+            part = batch[:at_once]
             try:
-                await write(batch, unsure or failures > 0)
+                await write(part, unsure)
             except Exception as error:  # noqa: BLE001  an outcome is never dropped for an error that may pass
-                if not is_passing(error):
-                    break
-                failures += 1
-                await asyncio.sleep(BACKOFF.pause(failures, random.random).total_seconds())
-            else:
-                return
-        for member in batch:
-            await self._write_alone(settlement_of(member), unsure=unsure or failures > 0)
+                if is_passing(error):
+                    unsure, failures, at_once = True, failures + 1, max(at_once // 2, 1)
+                    await asyncio.sleep(BACKOFF.pause(failures, random.random).total_seconds())
+                    continue
+                for member in part:
+                    await self._write_alone(settlement_of(member), unsure=unsure)
+            batch, failures, at_once = batch[len(part) :], 0, at_once * 2
 
     async def _write_plain(self, jobs: list[Job], unsure: bool) -> None:  # noqa: FBT001  see _persistently
         # By id, as whoever cancels many at once does: two in different orders would lock each other out.

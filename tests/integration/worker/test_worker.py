@@ -297,6 +297,35 @@ async def test_large_outputs_make_small_batches(works, yard, monkeypatch, keyed)
     assert max(batches) <= 3
 
 
+NO_MORE_THAN_THREE = """
+CREATE FUNCTION interlock.refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) > 3 FROM changed WHERE ended_at IS NOT NULL) THEN
+        RAISE EXCEPTION USING ERRCODE = 'query_canceled', MESSAGE = 'canceling statement due to statement timeout';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER refuse_many AFTER UPDATE ON interlock.execution REFERENCING NEW TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION interlock.refuse_many();
+"""
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "others"])
+async def test_what_takes_too_long_to_be_written_together_is_written_in_parts(works, yard, keyed):
+    """As under a `statement_timeout` of the role, or in a database that has too much to do: each try ends the same."""
+    await yard.conn.execute(NO_MORE_THAN_THREE)
+    app = works.new_app(settle_window=timedelta(seconds=0.1))
+
+    @app.train
+    async def work() -> None: ...
+
+    runs = [await yard.dispatch(key=f"{n}" if keyed else None) for n in range(10)]
+    await works.start(app)
+    assert {(await works.ended(run, 20))["state"] for run in runs} == {"completed"}
+    await eventually(lambda: len(works.told(ExecutionSettled)) == 10, 60, "ten settled jobs")
+    assert works.told(SettleRefused) == []
+
+
 async def test_control_a_batch_that_is_given_up_as_a_whole_harms_all_its_members(works, yard, monkeypatch):
     monkeypatch.setattr("interlock.worker.run.encoded", lambda _, output: output)
 
