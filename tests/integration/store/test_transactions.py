@@ -114,7 +114,7 @@ async def test_what_a_process_that_stands_still_has_begun_is_ended_by_the_server
     process.stop()
     assert not await row_is_free(two_rows)
     await eventually(lambda: row_is_free(two_rows), 60)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 20
     assert await two_rows.fetchval("SELECT n FROM pair WHERE id = 1") == 0
 
 

@@ -120,7 +120,7 @@ async def test_whoever_waits_gives_up_in_time(locks):
     async with locks.hold("x"):
         began = time.monotonic()
         assert await locks.atry_hold("x", wait=0.1) is None
-        assert 0.1 <= time.monotonic() - began < 2
+        assert 0.1 <= time.monotonic() - began < 20
 
 
 async def test_a_lease_is_renewed_while_its_holder_blocks_the_event_loop(locks, service):
