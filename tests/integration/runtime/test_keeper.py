@@ -120,14 +120,19 @@ async def test_control_a_heartbeat_on_the_blocked_event_loop_loses_it(house):
         await keeper._lease.leave()
 
 
-async def test_a_server_that_was_marked_lost_says_so_and_registers_anew_with_its_next_heartbeat(house):
+async def test_a_server_that_was_marked_lost_says_so_and_registers_anew_with_its_next_heartbeat(house, monkeypatch):
     keeper = await house.started()
-    old, told = keeper.server, []
+    old, told, after_heartbeats, renew = keeper.server, [], [], keeper._lease.renew
     keeper.on_lost(told.append)
-    began = time.monotonic()
+
+    async def renewed() -> None:
+        await renew()
+        after_heartbeats.append(keeper.server)
+
     await marked_lost(house, old)
-    await eventually(lambda: keeper.server not in (old, None), 60)
-    assert time.monotonic() - began < SHORT["heartbeat"].total_seconds() + 1
+    monkeypatch.setattr(keeper._lease, "renew", renewed)
+    await eventually(lambda: after_heartbeats, 60)
+    assert after_heartbeats[0] not in (old, None)
     assert told == [old]
     assert [event.server for event in house.told(LeaseLostByServer)] == [old]
     assert await house.states() == {old: "lost", keeper.server: "alive"}
@@ -309,7 +314,7 @@ async def test_a_line_that_went_dead_is_replaced_and_the_lease_is_still_ours(hou
     proxy.heal()
     began = time.monotonic()
     await eventually(lambda: keeper.remaining.total_seconds() > 0, 60)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert await house.states() == {mine: "alive"}
     assert keeper.server == mine
 
