@@ -29,6 +29,17 @@ app.schedule("hourly", work.bind(), every(hours=1))
 PAUSED = "SELECT coalesce((SELECT paused FROM interlock.train WHERE name = '*'), false)"
 
 
+def test_before_history_goes_the_question_names_the_ages_of_the_app(monkeypatch, console):
+    ages = 'execution_retention="400d", dead_letter_retention="12h", audit_retention=None'
+    name = console.module(f"from interlock import Interlock\n\napp = Interlock({ages})\n")
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    said = console("upkeep", "run", "-a", f"{name}:app")
+    assert said.exit_code == 1
+    assert (
+        "executions 400 d (or their train's retention), resolved dead letters 12 h, the audit for ever?" in said.stderr
+    )
+
+
 FAILED = """
 INSERT INTO interlock.execution (state, entry_id, first_entry_id, kind, train, input, group_id, attempt, crashes,
     max_attempts, max_crashes, retry_delay, max_retry_delay, retry_backoff, ended_at, failure, traceback)

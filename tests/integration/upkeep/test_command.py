@@ -49,6 +49,7 @@ async def test_a_dry_run_then_the_run(attic, upkeep):
         },
         "executions_by_train": {"brief": 1, "work": 1},
         "capped": False,
+        "kept_seconds": {"executions": 30 * 86400, "dead_letters": 30 * 86400, "acts": 365 * 86400},
     }
     assert len(await attic.ids("execution")) == 2
     shown = upkeep("--dry-run").stdout
@@ -56,7 +57,8 @@ async def test_a_dry_run_then_the_run(attic, upkeep):
     assert "of them of brief" in shown
     assert upkeep("--yes").returncode == 0
     assert await attic.ids("execution") == set()
-    assert upkeep("--yes").stderr == "nothing is old enough to go\n"
+    ages = "executions 30 d (or their train's retention), resolved dead letters 30 d, the audit 365 d"
+    assert upkeep("--yes").stderr == f"nothing is old enough to go; kept: {ages}\n"
 
 
 async def test_each_batch_that_a_person_deletes_is_in_the_audit_and_what_servers_delete_is_not(attic, upkeep):
