@@ -121,7 +121,12 @@ def _resolve(options: dict[str, Any], intent: Intent, verb: str, wanted: DeadLet
             await commands.acknowledge(one)
             return Resolved({one: None})
         many = commands.requeue_many if verb == "requeue" else commands.acknowledge_many
-        return await many(wanted)
+        try:
+            return await many(wanted)
+        except BaseException as error:  # an interrupt, too, stops between two batches
+            for note in getattr(error, "__notes__", ()):
+                click.echo(f"interlock: {note}", err=True)
+            raise
 
     found = act(options, intent, resolve, lambda found: f"{verb} {_counted(found)}?" if found.entries else "")
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ from interlock.operate.act import Acting
 from interlock.store.dead_letter import DeadLetters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from interlock.model.dead_letter import DeadLetterFilter
     from interlock.operate.act import Act
@@ -66,7 +67,8 @@ class ResolveCommands(Acting):
         entries: dict[int, int | None] = {}
         after = 0
         while True:
-            batch = await self._act(Permission.RESOLVE, lambda act: self._resolve_batch(act, verb, wanted, after))  # noqa: B023  awaited before it changes
+            with _told_what_stays(0 if self._dry_run else len(entries), verb):
+                batch = await self._act(Permission.RESOLVE, lambda act: self._resolve_batch(act, verb, wanted, after))  # noqa: B023  awaited before it changes
             entries |= batch.entries
             if batch.last is None:
                 skipped = tuple(one for one in wanted.ids or () if one not in entries)
@@ -97,6 +99,17 @@ class ResolveCommands(Acting):
             entries = dict.fromkeys(closed)
         _record(act, verb, entries)
         return entries
+
+
+@contextmanager
+def _told_what_stays(done: int, verb: Verb) -> Iterator[None]:
+    """Batches before the one that failed are committed; whoever sees the error has to know."""
+    try:
+        yield
+    except BaseException as error:
+        if done:
+            error.add_note(f"{done} dead letters were {verb}d before it stopped, and stay so; begin again for the rest")
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from interlock.operate.resolve import ResolveCommands
 from tests.harness import databases
 from tests.integration.cli.conftest import clean_environment
 from tests.integration.cli.in_process import Console
@@ -38,6 +39,18 @@ def test_before_history_goes_the_question_names_the_ages_of_the_app(monkeypatch,
     assert (
         "executions 400 d (or their train's retention), resolved dead letters 12 h, the audit for ever?" in said.stderr
     )
+
+
+def test_a_list_that_fails_half_way_says_how_many_were_done(monkeypatch, console):
+    async def half(*_) -> None:
+        error = OSError("gone")
+        error.add_note("500 dead letters were acknowledged")
+        raise error
+
+    monkeypatch.setattr(ResolveCommands, "acknowledge_many", half)
+    said = console("dead-letters", "acknowledge", "--all", "--yes")
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert said.stderr == "interlock: 500 dead letters were acknowledged\ninterlock: OSError: gone\n"
 
 
 FAILED = """

@@ -7,10 +7,13 @@ import asyncio
 import pytest
 
 from interlock.errors import UnknownDeadLetter
+from interlock.model.act import ADMIN, Actor
 from interlock.model.dead_letter import DeadLetterFilter
 from interlock.operate import resolve
 from interlock.store import sql
 from interlock.store.dead_letter import DeadLetters
+
+ADA = Actor("ada", ADMIN, "code")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,29 @@ async def test_a_long_list_is_resolved_in_batches_and_each_has_its_row(app, yard
     assert list(resolved.entries) == letters
     assert await yard.conn.fetchval("SELECT count(*) FROM interlock.audit WHERE note = 'known'") == 5
     assert (await app.dead_letters.aacknowledge_all()).entries == {}
+
+
+@pytest.mark.parametrize("failure", [OSError, asyncio.CancelledError])
+async def test_what_stops_between_two_batches_says_how_many_were_done(app, yard, dies, monkeypatch, failure):
+    monkeypatch.setattr(resolve, "BATCH", 2)
+    [await dies() for _ in range(5)]
+    choose = DeadLetters.choose
+
+    async def choose_but_not_the_last(self, *args, after, **options):
+        found = await choose(self, *args, after=after, **options)
+        if len(found) < 2:
+            raise failure
+        return found
+
+    monkeypatch.setattr(DeadLetters, "choose", choose_but_not_the_last)
+    with pytest.raises(failure) as stopped:
+        await app.commands.by(ADA, dry_run=True).requeue_many(DeadLetterFilter())
+    assert not hasattr(stopped.value, "__notes__")
+    with pytest.raises(failure) as stopped:
+        await app.commands.requeue_many(DeadLetterFilter())
+    told = "4 dead letters were requeued before it stopped, and stay so; begin again for the rest"
+    assert stopped.value.__notes__ == [told]
+    assert len(await yard.queued()) == 4
 
 
 async def test_of_many_who_requeue_all_each_letter_is_queued_once(app, yard, dies):
