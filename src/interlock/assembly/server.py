@@ -87,6 +87,7 @@ class Assembly:
 
     def _profile(self, roles: frozenset[Role]) -> ServerProfile:
         slots, delivers = slots_of(self._app), self._delivers(roles)
+        dispatch = self._settings.dispatch.naming(self._app.trains)
         works, dispatches = bool(roles & {Role.WORKER, Role.RUNNER}), bool(roles & DISPATCHING)
         return describe_server(
             self._settings.runtime,
@@ -94,7 +95,7 @@ class Assembly:
             trains=slots.trains if works else self._app.trains.names(),
             tags=(
                 *((*slots.tags, *slots.limit_tags) if works else ()),
-                *((*self._app.routes.tags, *self._settings.dispatch.tags) if dispatches else ()),
+                *((*self._app.routes.tags, *dispatch.tags) if dispatches else ()),
                 *(server_tags(self._settings.outbox, self._app.outbox.emitters) if delivers else ()),
             ),
             slots=slots.total if works else 0,

@@ -88,7 +88,7 @@ class WorkParts:
         wake = (lambda: None) if worker is None else worker.wake
         return JobDispatcher(
             self._database,
-            self._settings.dispatch,
+            self._settings.dispatch.naming(self._app.trains),
             hands=hands,
             local=local or PostgresSubmitter(wake=wake, free_slots=lambda: hands.free, notify=notify),
             direct=direct,

@@ -297,6 +297,25 @@ async def test_large_outputs_make_small_batches(works, yard, monkeypatch, keyed)
     assert max(batches) <= 3
 
 
+@pytest.mark.parametrize("said", ["before", "after"])
+async def test_a_renamed_train_that_does_not_count_in_the_cap_does_so_under_neither_name(works, yard, said):
+    @works.app.train(name="before")
+    async def queued() -> None: ...
+
+    app = works.new_app(max_active_jobs=1, exclude_from_max_active_jobs=(said,))
+
+    @app.train(name="after", aliases=["before"])
+    async def renamed() -> None: ...
+
+    await yard.dispatch("elsewhere")
+    async with works.app:
+        handles = [await queued.aenqueue(), await renamed.aenqueue()]
+        await works.start(app)
+        assert [await handle.aresult(20) for handle in handles] == [None, None]
+    tags = await yard.conn.fetchval("SELECT tags FROM interlock.server WHERE state = 'alive'")
+    assert {"uncounted:before", "uncounted:after"} <= set(tags)
+
+
 NO_MORE_THAN_THREE = """
 CREATE FUNCTION interlock.refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
