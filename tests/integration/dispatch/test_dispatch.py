@@ -130,11 +130,11 @@ async def test_an_entry_of_a_group_that_is_gone_still_runs(ramp):
 
 
 async def test_a_future_entry_waits_and_the_dispatcher_sleeps_until_then(ramp):
-    [id] = await ramp.queue(delay=0.4)  # noqa: A001  the row's own word
+    [id] = await ramp.queue(delay=1.5)  # noqa: A001  the row's own word
     dispatcher = ramp.dispatcher(job_dispatcher_polling_interval=timedelta(seconds=30))
     cycle = await dispatcher.tick()
     assert not cycle.dispatched
-    assert timedelta() < cycle.sleep <= timedelta(seconds=0.4)
+    assert timedelta() < cycle.sleep <= timedelta(seconds=1.5)
     async with asyncio.timeout(60):
         while not cycle.dispatched:
             await asyncio.sleep(cycle.sleep.total_seconds())
