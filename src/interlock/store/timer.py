@@ -101,8 +101,9 @@ class Timers:
         )
         return tick
 
-    async def add_totals(self, conn: Connection, host: str, totals: Sequence[TimerTotals]) -> None:
-        await self._sql["timer/add_totals"].execute(
+    async def add_totals(self, conn: Connection, host: str, totals: Sequence[TimerTotals]) -> set[str]:
+        """Answers the timers that have a row; what is told of others is not kept."""
+        rows = await self._sql["timer/add_totals"].fetch(
             conn,
             namespace=self._namespace,
             host=host,
@@ -113,6 +114,7 @@ class Timers:
             skips=[json.dumps(dict(each.skips)) for each in totals],
             lock_downs=[each.lock_down for each in totals],
         )
+        return {row["name"] for row in rows}
 
     async def list(self, conn: Connection, name: str | None = None, limit: int = 1000) -> list[TimerRow]:
         rows = await self._sql["timer/list"].fetch(conn, namespace=self._namespace, name=name, limit=limit)

@@ -158,12 +158,22 @@ class TimerComponent:
         if totals:
             try:
                 async with self._database.connection() as conn:
-                    await self._rows.add_totals(conn, self._server, totals)
+                    known = await self._rows.add_totals(conn, self._server, totals)
             except BaseException:
                 for runner, each in zip(ordered, totals, strict=True):
                     runner.counts.put_back(each)
                 raise
+            gone = [(runner, each) for runner, each in zip(ordered, totals, strict=True) if each.name not in known]
+            if gone:
+                await self._declare_again(gone)
         return totals
+
+    async def _declare_again(self, gone: Sequence[tuple[TimerRunner, TimerTotals]]) -> None:
+        """A row may vanish, as when an older backup is restored; without it each tick would count as taken."""
+        for runner, totals in gone:
+            runner.counts.put_back(totals)
+        async with self._database.connection() as conn:
+            await self._rows.declare(conn, self._app, [self._declaration(runner.timer) for runner, _ in gone])
 
     def _declaration(self, timer: Timer) -> TimerDeclaration:
         return TimerDeclaration(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from interlock import Interlock, cron, every, exclude
 from interlock.store.timer import Timers
 from interlock.testing import stepper
+from tests.harness import databases
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -67,6 +69,23 @@ async def test_a_tick_of_the_fleet_is_taken_at_the_time_of_the_test(app, migrate
         second.advance(timedelta(minutes=1))
         await second.tick("timers")
     assert (app.ran, other.ran) == (["once"], ["once"])
+
+
+@pytest.mark.parametrize("runs_per_tick", [1, None])
+async def test_a_timer_whose_row_is_gone_is_declared_again_and_goes_on_with_the_next_tick(app, migrated, runs_per_tick):
+    """As after an older backup was restored under a living server."""
+    record(app, "once", every(minutes=1), spread_start=False, runs_per_tick=runs_per_tick)
+    record(app, "other", every(minutes=1), spread_start=False)
+    async with stepper(app, start=NOON) as step:
+        await step.tick("timers")
+        await asyncio.to_thread(databases.execute, migrated, "DELETE FROM interlock.timer WHERE name = 'once'")
+        for _ in range(2):
+            step.advance(timedelta(minutes=1))
+            await step.tick("timers")
+        rows = {row.name: (row.runs, dict(row.skips)) for row in await app.timers.alist()}
+    missed = runs_per_tick or 0
+    assert rows == {"once": (2 - missed, {"tick_taken": 1} if missed else {}), "other": (3, {})}
+    assert app.ran.count("once") == 3 - missed
 
 
 async def test_totals_that_could_not_be_written_are_written_with_the_next(app, monkeypatch):
