@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from functools import cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +18,7 @@ from interlock import failpoints
 from interlock.dispatch.order import as_entries
 from interlock.dispatch.results import Endings
 from interlock.errors import (
+    DatabaseUnavailable,
     KeyNeedsReadCommitted,
     ResultBeforeCommit,
     ResultTimeout,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from interlock.observe.bus import Bus
     from interlock.runtime.clock import Clock
     from interlock.store.adapters.protocol import AsyncAdapter, BlockingAdapter, Steps
+    from interlock.store.connection import Connection
     from interlock.store.database import Database
     from interlock.trains.gateway import Order
     from interlock.trains.train import Train
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIRST_POLL, LONGEST_POLL = 0.05, 1.0
+SECONDS_PER_RUN = 0.001
+"""So much longer may a call take for each run of many: many times what it takes an idle database."""
 WORK = "work:"
 
 
@@ -135,13 +140,20 @@ class WorkGateway:
         self, database: Database, orders: Sequence[Order], *, channel: str | None, several: bool
     ) -> list[int]:
         """One statement is all or nothing by itself; keys may take several, and may break a deadlock with others."""
-        if not several:
-            try:
-                async with database.connection() as own:
-                    return await run(AsyncpgAdapter(own), self._steps(orders, channel=channel))
-            except KeyNeedsReadCommitted:
-                pass  # it is the default of this database or of our role in it
-        return await database.retrying(lambda own: run(AsyncpgAdapter(own), self._steps(orders, channel=channel)))
+        limit = database.command_seconds + len(orders) * SECONDS_PER_RUN
+
+        async def write(own: Connection) -> list[int]:
+            return await run(AsyncpgAdapter(own, limit=limit), self._steps(orders, channel=channel))
+
+        try:
+            if not several:
+                with suppress(KeyNeedsReadCommitted):  # it is the default of this database or of our role in it
+                    async with database.connection() as own:
+                        return await write(own)
+            return await database.retrying(write)
+        except TimeoutError as error:
+            reason = f"no answer within {limit:g} s; what was to be queued may be queued all the same"
+            raise DatabaseUnavailable(where=database.where, reason=reason) from error
 
     def enqueue(self, conn: object | None, orders: Sequence[Order]) -> list[Handle[Any]]:
         if conn is None:

@@ -212,12 +212,17 @@ class Database:
     def _options(self, application: str) -> dict[str, Any]:
         options: dict[str, Any] = {
             "timeout": CONNECT_TIMEOUT,
-            "command_timeout": max(COMMAND_TIMEOUT, self._statement_seconds() + CONNECT_TIMEOUT),
+            "command_timeout": self.command_seconds,
             "server_settings": {"application_name": application},
         }
         if self.settings.statement_cache_size is not None:
             options["statement_cache_size"] = self.settings.statement_cache_size
         return options
+
+    @property
+    def command_seconds(self) -> float:
+        """How long a statement may take, unless it says so itself."""
+        return max(COMMAND_TIMEOUT, self._statement_seconds() + CONNECT_TIMEOUT)
 
     @property
     def _longest_standstill(self) -> timedelta:

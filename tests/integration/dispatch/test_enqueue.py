@@ -9,10 +9,20 @@ import asyncpg
 import psycopg
 import pytest
 
-from interlock.errors import PayloadTooLarge, SchemaAbsent, SyncCallInEventLoop, UnknownGroup, UnsupportedConnection
+from interlock.dispatch import gateway
+from interlock.errors import (
+    DatabaseUnavailable,
+    PayloadTooLarge,
+    SchemaAbsent,
+    SyncCallInEventLoop,
+    UnknownGroup,
+    UnsupportedConnection,
+)
 from interlock.observe.context import ExecutionContext, bound
 from interlock.observe.events.work import WorkEnqueued
 from interlock.settings import override
+from interlock.store.database import Database
+from tests.harness.waiting import eventually
 from tests.integration.dispatch.shop import Shop
 
 
@@ -113,6 +123,38 @@ async def test_many_runs_are_one_statement(shop, conn):
     handles = await shop.app.aenqueue_many([shop.greet.bind(str(number)) for number in range(500)])
     written = await conn.fetchval("SELECT count(DISTINCT xmin::text) FROM interlock.work_queue WHERE id > $1", before)
     assert (len(handles), written) == (500, 1)
+
+
+WAITS_FOR_LONG = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    AND clock_timestamp() - query_start > interval '0.4 seconds'
+"""
+
+
+async def test_a_database_that_does_not_answer_in_time_is_named(shop, conn, monkeypatch):
+    await shop.greet.aenqueue("first")
+    monkeypatch.setattr(Database, "command_seconds", 0.1)
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE interlock.work_queue")
+        for keyed in (None, "k"):
+            with pytest.raises(DatabaseUnavailable, match=r"no answer within 0\.1\d* s; .* may be queued"):
+                await shop.app.aenqueue_many([shop.greet.using(key=keyed).order("Ada"), shop.greet.bind("Bob")])
+    assert await conn.fetchval("SELECT count(*) FROM interlock.work_queue") == 1
+
+
+async def test_many_runs_may_take_longer_than_one(shop, conn, monkeypatch):
+    await shop.greet.aenqueue("first")
+    monkeypatch.setattr(Database, "command_seconds", 0.1)
+    monkeypatch.setattr(gateway, "SECONDS_PER_RUN", 1.0)
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE interlock.work_queue")
+        many = asyncio.create_task(shop.app.aenqueue_many([shop.greet.bind("Ada")] * 60))
+
+        async def waits_for_long() -> bool:
+            return await conn.fetchval(WAITS_FOR_LONG) > 0
+
+        await eventually(waits_for_long, 60, "the wait of the one who enqueues")
+    assert len(await many) == 60
 
 
 async def test_a_blocking_enqueue_works_in_a_thread_and_is_refused_in_an_event_loop(shop):

@@ -10,15 +10,16 @@ if TYPE_CHECKING:
 
 
 class AsyncpgAdapter:
-    """A connection of asyncpg, from its pool or not."""
+    """A connection of asyncpg, from its pool or not; a limit of time in seconds, if not its own."""
 
-    def __init__(self, conn: Connection) -> None:
-        self._conn = conn
+    def __init__(self, conn: Connection, *, limit: float | None = None) -> None:
+        self._conn, self._limit = conn, limit
 
     @property
     def in_transaction(self) -> bool:
         return not self._conn.is_closed() and self._conn.is_in_transaction()
 
     async def fetch(self, call: Call) -> Sequence[Row]:
-        rows = await self._conn.fetch(call.statement.asyncpg, *call.statement.arguments(call.values))
+        arguments = call.statement.arguments(call.values)
+        rows = await self._conn.fetch(call.statement.asyncpg, *arguments, timeout=self._limit)
         return cast("Sequence[Row]", rows)
