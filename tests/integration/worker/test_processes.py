@@ -154,8 +154,8 @@ async def test_a_child_that_died_unheard_because_a_body_blocked_the_event_loop_g
     processes = Processes()
     first = json.loads(await processes.run(job_of("square", n=1)))["pid"]
     os.kill(first, signal.SIGKILL)
-    with suppress(ChildProcessError):  # collected already; the event loop is to hear of nothing
-        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    with suppress(ChildProcessError):  # collected already
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222  the event loop is to hear of nothing
     assert json.loads(await processes.run(job_of("square", n=2)))["pid"] != first
     await processes.close()
 
