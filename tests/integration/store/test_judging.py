@@ -56,10 +56,10 @@ async def judge(registry):
 
 @pytest.fixture
 async def expired(registry):
-    """A server whose lease of a tenth of a second has expired; PostgreSQL runs for longer than that."""
-    id = await registry.register("expired", lease=0.1)  # noqa: A001  the row's own word
+    """A server whose lease of three seconds has expired; PostgreSQL runs for longer than that."""
+    id = await registry.register("expired", lease=3)  # noqa: A001  the row's own word
     await registry.age(id, lease_until=1)
-    await postgresql_runs_for(registry, 0.1)
+    await postgresql_runs_for(registry, 3)
     return id
 
 
