@@ -44,9 +44,9 @@ async def test_a_power_cut_of_the_database_under_load_loses_nothing(own_postgres
     await conn.execute(LEDGER)
     works = WorkingFleet(fleet, own_postgres.dsn, conn)
     for _ in range(2):
-        await works.server(max_crashes=100, worker_slots=10)
+        await works.server(worker_slots=10)
     # The bodies write to the database that is cut, so some of them fail: they are to be tried again at once.
-    async with client(own_postgres.dsn, max_attempts=20, retry_delay=timedelta(seconds=0.2)) as shop:
+    async with client(own_postgres.dsn, max_attempts=20, max_crashes=100, retry_delay=timedelta(seconds=0.2)) as shop:
         work = shop.trains.get("work")
         await shop.aenqueue_many([work.bind(n, 0.1) for n in range(400)])
     await eventually(lambda: _some_ended(works), 60, "work in progress")
