@@ -234,9 +234,8 @@ class Worker:
             self._slots.take(job)
             if watched:
                 self._emit(_claimed(job))
-        if (
-            reservation.server != self._server()
-        ):  # looked at after they are held: whoever loses the lease now finds them
+        # Looked at after they are held: whoever loses the lease now finds them.
+        if reservation.server != self._server():
             for job in jobs:
                 job.mark(Cause.LOST)
         self._begin(jobs[:free])
